@@ -171,6 +171,40 @@ TEST_F(OptionsTest, StrictIsAnErrorWhereAnOptionChangesNothing) {
   }
 }
 
+TEST_F(OptionsTest, AnOptionThatAPassDoesNotReadIsReported) {
+  const auto golden = [](const char* name) { return source("tests/goldens/pipelines/") + name; };
+  const std::string model = golden("sd-1.5");
+  struct Case {
+    const char *name, *options, *said;
+  };
+  for (const auto& [name, options, said] :
+       {Case{"sd-1.5", "--pass decode --text-tokens 9", "--text-tokens changes nothing: decode reads no text"},
+        {"sd-1.5", "--pass decode --batch 4", "--batch changes nothing: a request runs its decode once for each image"},
+        {"sd-1.5", "--pass text_encoder --height 64", "--height changes nothing: text_encoder reads text alone"},
+        {"flux-dev", "--pass text_encoder --text-tokens 9",
+         "--text-tokens changes nothing: text_encoder always reads 77 tokens"},
+        {"sd-1.5", "--pass frame --token-rows 8",
+         "--token-rows changes nothing: the size of a frame is given in pixels"}}) {
+    const Outcome bench = headroom("bench " + golden(name) + " --trials 2 -q " + options);
+    EXPECT_EQ(bench.code, 2) << options;
+    EXPECT_THAT(bench.err, HasSubstr(said));
+    EXPECT_THAT(headroom("plan " + golden(name) + " -q " + options).err, HasSubstr(said)) << options;
+  }
+  for (const char* command : {"plan", "doctor --quick"})
+    EXPECT_THAT(headroom(std::string(command) + " " + model + " --pass decode --steps 3 -q").err,
+                HasSubstr("--steps changes nothing: it is for whole requests, and this is one pass"))
+        << command;
+}
+
+TEST_F(OptionsTest, APictureOfAReportIsAskedForWithItsOptions) {
+  const std::string report = "report " + source("docs/result.example.json") + out("r") + " -q ";
+  for (const char* options : {"--format html --no-titles", "--format csv --no-notes", "--format html,md --width 8cm"}) {
+    const Outcome outcome = headroom(report + options);
+    EXPECT_EQ(outcome.code, 2) << options;
+    EXPECT_THAT(outcome.err, HasSubstr("would change nothing: it is for png, svg and pdf")) << options;
+  }
+}
+
 TEST_F(OptionsTest, ARequestIsHeldToStrictByItself) {
   const std::string run = "run " + source("tests/goldens/pipelines/sd-1.5") + " --prompts - --device cpu -q";
   write_file_atomically(
@@ -208,6 +242,12 @@ TEST_F(OptionsTest, OtherResultsGoToStandardOutputWhereTheyAreFiles) {
   for (const char* command : {"ladder m --out -", "report r --out -", "convert m --out -"})
     EXPECT_THAT(headroom(command).err, HasSubstr("'-' is standard output; what can be written: a folder")) << command;
   EXPECT_THAT(headroom("sweep m --out -").err, HasSubstr("a sweep keeps its cells in a file"));
+  for (const char* command :
+       {"profile m --trace -", "compare a b --markdown -", "compare a b --junit -", "train c --save -",
+        "bench m --against b --save-base -", "bench m --compare b --save-verdict -"})
+    EXPECT_THAT(headroom(command).err, HasSubstr("'-' is standard output, which this option does not write to"))
+        << command;
+  EXPECT_FALSE(fs::exists("-"));
 }
 
 TEST_F(OptionsTest, AStreamPrintsItsResultsAlsoWhereQuietAndInJson) {

@@ -306,6 +306,19 @@ TEST_F(RunPromptsTest, ALabelNextToAPromptIsReported) {
             nlohmann::json({"label changes nothing: the prompt is used"}));
 }
 
+TEST_F(RunPromptsTest, ARequestSaysWhatToMake) {
+  const nlohmann::json request = {{"label", 3}, {"height", 32}, {"width", 32}, {"out", file("served.png").string()}};
+  EXPECT_THAT(serve(request.dump() + '\n').at(0).at("error").get<std::string>(),
+              HasSubstr("has no labels and needs a prompt"));
+}
+
+TEST_F(RunPromptsTest, ATextThatIsNotUtf8IsNamedWithItsOwnByte) {
+  const std::string qwen = (fs::path(kSourceDir) / "tests/goldens/pipelines/qwen-image").string();  // has a template
+  expect_error(qwen + " --prompt 'bad \xff'", 1, HasSubstr("the prompt is not UTF-8: byte 4 of it is 0xff"));
+  expect_error(qwen + " --prompt x --negative-prompt '\xff'", 1,
+               HasSubstr("the negative prompt is not UTF-8: byte 0 of it"));
+}
+
 TEST_F(RunPromptsTest, NothingIsLeftWhereThereIsNoRoom) {
   const Outcome outcome = run(schnell_ + " --prompt x --height 32 --width 32 --out /dev/full/x.png");
   EXPECT_EQ(outcome.code, 1);

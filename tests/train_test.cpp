@@ -63,6 +63,18 @@ TEST_F(TrainTest, LearnsFromDocuments) {
   EXPECT_THAT(plan.out, HasSubstr(" parameters of GPT2LMHeadModel, 7 steps of 256 tokens each"));
   EXPECT_THAT(plan.out, HasSubstr("memory "));
 
+  for (const auto& [setting, reason] :
+       {std::pair("'initialization=[{\"names\":\"bias\",\"constant\":1}]'",
+                  "no rule of `initialization` matches the weight "),
+        {"batch=1000000 --set model.n_embd=4096", "does not fit in memory as it is asked for: it needs "}}) {
+    const Outcome outcome = headroom("train " + file("run.json") + " --dry-run --set " + setting);
+    EXPECT_EQ(outcome.code, 1) << setting;
+    EXPECT_THAT(outcome.err, HasSubstr(reason));
+  }
+  const Outcome longer = headroom("train " + file("run.json") + " --dry-run --steps 61");
+  EXPECT_EQ(longer.code, 2);
+  EXPECT_THAT(longer.err, HasSubstr("--steps 61: the run ends after 60 steps, its key steps"));
+
   const std::string train = "train " + file("run.json") + " --out " + file("out");
   const Outcome part = headroom(train + " --steps 20");
   EXPECT_EQ(part.code, 0) << part.err;
@@ -98,6 +110,7 @@ TEST_F(TrainTest, LearnsFromDocuments) {
   ASSERT_EQ(times.size(), 37U) << "40 steps, of which 3 warm up";
   EXPECT_EQ(times[0], step_line(24)["ms"]);
   EXPECT_GT(result["memory"]["state_bytes"].get<double>(), 0);
+  EXPECT_EQ(result["trials"][0]["conditions"]["preemptions"].size(), 37U) << "so that disturbed times are unsettled";
   const Outcome report = headroom("report " + file("training.json") + " --out " + file("report"));
   EXPECT_EQ(report.code, 0) << report.err;
 }

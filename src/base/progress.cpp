@@ -50,11 +50,15 @@ double seconds_of(Progress::Clock::duration duration) { return std::chrono::dura
 
 std::string format_progress(std::string_view label, std::int64_t done, std::int64_t total, double elapsed_s,
                             int columns, ProgressUnit unit) {
-  const std::int64_t filled = total > 0 ? std::clamp<std::int64_t>(done * kBarWidth / total, 0, kBarWidth) : kBarWidth;
-  std::string line = fmt::format("{}  [{:#>{}}{:->{}}]  {}  {}", label, "", filled, "", kBarWidth - filled,
-                                 format_amount(done, total, unit), format_times(done, total, elapsed_s));
+  std::string line = format_progress_line(label, done, total, elapsed_s, unit);
   // The last column is left free, because some terminals wrap when it is filled.
   const auto limit = static_cast<std::size_t>(std::max(columns - 1, 0));
+  constexpr std::int64_t kShortest = 4, kAround = 4;  // brackets and blanks
+  const std::int64_t width = std::min(kBarWidth, static_cast<std::int64_t>(limit) - std::ssize(line) - kAround);
+  if (width >= kShortest) {  // the figures come first in a narrow terminal
+    const std::int64_t filled = total > 0 ? std::clamp<std::int64_t>(done * width / total, 0, width) : width;
+    line.insert(label.size(), fmt::format("  [{:#>{}}{:->{}}]", "", filled, "", width - filled));
+  }
   if (line.size() > limit) line.resize(limit);
   return line;
 }

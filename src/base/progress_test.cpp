@@ -92,7 +92,10 @@ TEST(FormatProgress, SurvivesOddNumbers) {
 }
 
 TEST(FormatProgress, IsCutToTheTerminal) {
-  EXPECT_EQ(format_progress("steps", 7, 28, 1.25, 12), "steps  [###");
+  EXPECT_EQ(format_progress("steps", 7, 28, 1.25, 48), "steps  [###----------]  7/28  1.2 s, 3.8 s left");
+  EXPECT_EQ(format_progress("steps", 7, 28, 1.25, 39), "steps  [#---]  7/28  1.2 s, 3.8 s left");
+  EXPECT_EQ(format_progress("steps", 7, 28, 1.25, 38), "steps  7/28  1.2 s, 3.8 s left");
+  EXPECT_EQ(format_progress("steps", 7, 28, 1.25, 12), "steps  7/28");
   EXPECT_EQ(format_progress("steps", 7, 28, 1.25, 0), "");
 }
 

@@ -22,8 +22,10 @@ std::string suffix_of(const std::string& name) {
 
 }  // namespace
 
-CLI::Validator written_as(std::vector<std::string> suffixes) {
-  return {[suffixes = std::move(suffixes)](const std::string& name) {
+CLI::Validator written_as(std::vector<std::string> suffixes, Dash dash) {
+  return {[suffixes = std::move(suffixes), dash](const std::string& name) {
+            if (name == "-" && dash == Dash::kRefused)
+              return std::string("'-' is standard output, which this option does not write to; expected a file");
             const std::string suffix = suffix_of(name);
             if (suffix.empty() || std::ranges::find(suffixes, suffix) != suffixes.end()) return std::string();
             return fmt::format("'{}' ends in {}; what can be written: {}", name, suffix, fmt::join(suffixes, ", "));
@@ -33,8 +35,9 @@ CLI::Validator written_as(std::vector<std::string> suffixes) {
 
 CLI::Validator folder_name() {
   return {[](const std::string& name) {
-            constexpr std::array<std::string_view, 9> kOfFiles = {".png",  ".jpg", ".jpeg", ".svg",        ".html",
-                                                                  ".json", ".csv", ".md",   ".safetensors"};
+            constexpr std::array<std::string_view, 12> kOfFiles = {".png", ".jpg",         ".jpeg", ".svg",
+                                                                   ".pdf", ".html",        ".json", ".csv",
+                                                                   ".md",  ".safetensors", ".gguf", ".bin"};
             if (name == "-") return std::string("'-' is standard output; what can be written: a folder");
             std::error_code ignored;
             const std::string suffix = suffix_of(name);

@@ -25,9 +25,16 @@ TEST(WrittenAs, TakesItsOwnAndNone) {
   for (const char* name : {"s.png", "S.PNG", "v1.2/s", "/dev/stdout", ".hidden", ""}) EXPECT_EQ(said(image, name), "");
 }
 
+TEST(WrittenAs, TakesADashOnlyForStandardOutput) {
+  EXPECT_EQ(said(written_as({".json"}), "-"),
+            "'-' is standard output, which this option does not write to; expected a file");
+  EXPECT_EQ(said(written_as({".json"}), "./-"), "") << "a file of that name";
+  EXPECT_EQ(said(written_as({".json"}, Dash::kTaken), "-"), "");
+}
+
 TEST(FolderName, RefusesWhatIsNamedLikeAFile) {
   EXPECT_EQ(said(folder_name(), "out/s.jpg"), "'out/s.jpg' ends in .jpg as a file does; what can be written: a folder");
-  EXPECT_NE(said(folder_name(), "results.JSON"), "");
+  for (const char* name : {"results.JSON", "i8.gguf", "figures.pdf"}) EXPECT_NE(said(folder_name(), name), "") << name;
   for (const char* name : {"out", "out/flux.1-dev", "v1.2", "."}) EXPECT_EQ(said(folder_name(), name), "");
   const TempFolder folder;
   std::filesystem::create_directory(folder / "old.json");

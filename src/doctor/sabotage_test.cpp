@@ -367,6 +367,24 @@ TEST(SabotagedCpu, WithAColdPageCache) {
   EXPECT_THAT(finding.evidence[0].source, HasSubstr("mincore of " + model.native()));
   EXPECT_EQ(finding.evidence[0].value, "0 B resident");
   EXPECT_EQ(finding.mend, "read it once: cat " + model.native() + " >/dev/null");
+  const fs::path folder = models.path();
+  sources.model_files = {};
+  for (const char* part : {"unet", "vae"}) {
+    fs::create_directory(folder / part);
+    sources.model_files.push_back(folder / part / "a.safetensors");
+    std::ofstream(sources.model_files.back()) << "";
+    fs::resize_file(sources.model_files.back(), 8 << 20);
+  }
+  EXPECT_EQ(only_finding(diagnose(sources), "page-cache-cold").mend,
+            fmt::format("read it once: cat {0}/unet/*.safetensors {0}/vae/*.safetensors >/dev/null", folder.native()));
+}
+
+TEST(SabotagedCpu, WithFilesWhosePagesAreNotKnown) {
+  MachineFacts facts;
+  facts.model = ModelFiles{.files = {"model.safetensors"}, .bytes = 1 << 20, .cached_bytes = {}};
+  const Finding finding = only_finding(run_checks(machine_checks(), facts), "page-cache-cold");
+  EXPECT_EQ(finding.severity, Severity::kUnknown);
+  EXPECT_EQ(finding.mend, "look as the owner of the files");
 }
 
 TEST(SabotagedCpu, WithItsVectorUnitsDisabled) {

@@ -85,10 +85,11 @@ bool has_weights(const fs::path& folder) { return has_weights_file(folder) || fi
 fs::path find_config_folder(const fs::path& folder) {
   if (!is_there(folder)) fail("there is no checkpoint folder {}", folder.native());
   if (!is_folder(folder)) fail("{} is a file, but a checkpoint folder was expected", folder.native());
-  for (const fs::path& candidate : {folder, folder / "transformer"}) {
+  fs::path fullest = folder;
+  for (const fs::path& candidate : {folder, folder / "transformer", folder / "unet"}) {
     if (is_there(candidate / "config.json")) return candidate;
+    if (fullest == folder && is_folder(candidate)) fullest = candidate;
   }
-  const fs::path fullest = is_folder(folder / "transformer") ? folder / "transformer" : folder;
   refuse_foreign_files(fullest, nullptr);
   fail("{} has no config.json, which a checkpoint folder needs; it holds {}", fullest.native(), contents_of(fullest));
 }

@@ -23,7 +23,7 @@ namespace headroom {
 /// reading.
 class Checkpoint {
  public:
-  /// Opens `folder`, or its `transformer/` if only that has a config.json. Weights are
+  /// Opens `folder`, or its `transformer/` or `unet/` if only that has a config.json. Weights are
   /// `diffusion_pytorch_model.safetensors` or `model.safetensors`, or the shards listed by `<name>.index.json`
   /// (tensors that it does not list are ignored). A folder with both, because it was saved twice, is read as the
   /// library of that file name does: the shards for diffusers, the whole file for transformers. Missing shards are
@@ -101,7 +101,8 @@ class Checkpoint {
 
 /// The config.json of a folder. Throws Error if it cannot be read or is not a JSON object.
 [[nodiscard]] nlohmann::json read_config(const std::filesystem::path& folder);
-/// `folder` or its `transformer/`, whichever has the config.json. Throws Error that says what exists instead.
+/// `folder`, its `transformer/` or its `unet/`, whichever has the config.json. Throws Error that says what exists
+/// instead.
 [[nodiscard]] std::filesystem::path find_config_folder(const std::filesystem::path& folder);
 /// Whether the folder also has weights for Checkpoint::open().
 [[nodiscard]] bool has_weights(const std::filesystem::path& folder);

@@ -81,13 +81,15 @@ TEST_F(CheckpointFolder, OpensModelSafetensors) {
   EXPECT_EQ(open().read("a").at(0), 10.0);
 }
 
-TEST_F(CheckpointFolder, OpensTheTransformerOfAPipeline) {
-  fs::create_directory(folder_ / "transformer");
-  add_config("transformer");
-  add_weights("transformer/" + kWeights, {{"a", counting({4}, 10)}});
-  const Checkpoint checkpoint = open();
-  EXPECT_EQ(checkpoint.folder(), folder_ / "transformer");
-  EXPECT_EQ(checkpoint.read("a").at(0), 10.0);
+TEST_F(CheckpointFolder, OpensTheDenoiserOfAPipeline) {
+  for (const std::string denoiser : {"unet", "transformer"}) {  // which comes first if both are there
+    fs::create_directory(folder_ / denoiser);
+    add_config(denoiser);
+    add_weights(denoiser + "/" + kWeights, {{"a", counting({4}, 10)}});
+    const Checkpoint checkpoint = open();
+    EXPECT_EQ(checkpoint.folder(), folder_ / denoiser);
+    EXPECT_EQ(checkpoint.read("a").at(0), 10.0);
+  }
 }
 
 TEST_F(CheckpointFolder, CountsNoScalesAsParameters) {

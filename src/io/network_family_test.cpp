@@ -46,6 +46,9 @@ TEST(NetworkFamily, RecognizesWhatLibrariesWrite) {
   EXPECT_EQ(network_of_golden("pipelines/qwen-image/vae"), "Qwen-Image autoencoder / diffusers");
   EXPECT_EQ(network_of_golden("text/qwen2.5-vl"), "Qwen2.5-VL of another size / transformers");
   EXPECT_EQ(network_of_golden("text/qwen3"), "Qwen3 language model / transformers");
+  EXPECT_EQ(network_of_golden("pipelines/flux3-base/transformer"), "FLUX.3 transformer / diffusers");
+  EXPECT_EQ(network_of_golden("pipelines/flux3-base/text_encoder"), "Qwen3-VL / transformers");
+  EXPECT_EQ(network_of_golden("pipelines/flux2-klein/vae"), "FLUX.2 autoencoder / diffusers");
   for (const std::string_view file : {"kohya", "bfl", "peft", "xlabs", "comfy"})
     EXPECT_EQ(network_of_golden(fmt::format("lora/{}.safetensors", file)),
               "adapter such as a LoRA, which --lora takes / ");
@@ -81,6 +84,10 @@ TEST(NetworkFamily, TellsSizesApart) {
             "CLIP-bigG text encoder / OpenCLIP");
   EXPECT_EQ(network_of(tensors_of({{"blk.0.attn_q.weight", {8, 8}}, {"token_embd.weight", {8, 8}}})),
             "language model / llama.cpp");
+  for (const std::string_view prefix : {"transformer.", ""})
+    EXPECT_EQ(network_of(tensors_of({{fmt::format("{}h.0.attn.c_attn.weight", prefix), {32, 96}},
+                                     {fmt::format("{}wte.weight", prefix), {1024, 32}}})),
+              "GPT-2 language model / transformers");
   EXPECT_EQ(network_of(tensors_of({{cross, {320, 640}}})), "not recognized / ");
   EXPECT_EQ(network_of(tensors_of({{cross, {320}}})), "not recognized / ") << "no such axis";
   EXPECT_TRUE(recognize_networks({}).empty());

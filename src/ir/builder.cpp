@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -191,7 +192,19 @@ ValueId Builder::transpose(ValueId x, std::vector<std::int64_t> perm) {
 ValueId Builder::concat(std::vector<ValueId> parts, int axis) {
   HR_CHECK(!parts.empty());
   const std::int64_t resolved = count_from_front(axis, shape(parts[0]));
-  return emit(Op::kConcat, std::move(parts), {{attr::kAxis, resolved}})[0];
+  const auto join = [&](std::vector<ValueId> some) {
+    return emit(Op::kConcat, std::move(some), {{attr::kAxis, resolved}})[0];
+  };
+  for (const std::size_t most = schema_of(Op::kConcat).operands.most(); parts.size() > most;) {
+    std::vector<ValueId> joined;
+    for (std::size_t i = 0; i < parts.size(); i += most) {
+      const std::vector<ValueId> some(parts.begin() + static_cast<std::ptrdiff_t>(i),
+                                      parts.begin() + static_cast<std::ptrdiff_t>(std::min(i + most, parts.size())));
+      joined.push_back(some.size() == 1 ? some.front() : join(some));
+    }
+    parts = std::move(joined);
+  }
+  return join(std::move(parts));
 }
 
 ValueId Builder::slice(ValueId x, int axis, std::int64_t start, std::int64_t size) {

@@ -87,6 +87,12 @@ TEST_F(BuilderTest, CastToTheSameDTypeIsNoNode) {
   EXPECT_EQ(b_.dtype(b_.cast(x, DType::kBF16)), DType::kBF16);
 }
 
+TEST_F(BuilderTest, ConcatTakesAnyNumberOfParts) {
+  const ValueId x = input({2, 3});
+  for (const std::size_t parts : {1U, 64U, 65U, 200U, 5000U})
+    EXPECT_EQ(b_.shape(b_.concat(std::vector<ValueId>(parts, x), 0)), (Shape{2 * static_cast<std::int64_t>(parts), 3}));
+}
+
 TEST_F(BuilderTest, AxesAreStoredFromTheFront) {
   const ValueId x = input({2, 3, 4});
   EXPECT_EQ(b_.shape(b_.slice(x, -1, 1, 2)), (Shape{2, 3, 2}));

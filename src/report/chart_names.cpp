@@ -107,7 +107,7 @@ std::string identity_of(const Chart& chart) {
   hasher.add(chart.kind).add(chart.variant).add(chart.title);
   std::set<std::string> works;  // sorted, to be independent of their order
   for (const Scenario* scenario : works_of(chart))
-    works.insert(fmt::format("{}|{}", work_hash(scenario->subject), scenario->hardware));
+    works.insert(fmt::format("{}|{}{}", work_hash(scenario->subject), scenario->hardware, scenario->model));
   for (const std::string& work : works) hasher.add(work);
   return hasher.hex().substr(0, 6);
 }

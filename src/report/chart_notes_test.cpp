@@ -100,15 +100,17 @@ TEST(ChartNotes, ARooflineDrawsUnsettledKernelsHollowAndTakesNoRoofFromThem) {
   test::add_kernel(file, "linear", "linear f32 disturbed", "f32", "matrix", 1e6, 9e9, six(4));
   file.results.back().trials[0].conditions.waited_ms.assign(6, 2);
   const json option = charts::roofline(make_dataset({file})).charts.at(0).option;
-  std::size_t hollow = 0;
+  std::size_t hollow = 0, roofs = 0;
   for (const json& series : option["series"]) {
-    if (series["name"] == "fastest product in f32") {
+    if (series["name"] == "fastest product in f32, 200 GFLOP/s") {
       EXPECT_EQ(series["data"][0][1], 200e9);
+      ++roofs;
     }
     if (series["name"] != "f32") continue;
     for (const json& item : series["data"]) hollow += item.contains("itemStyle") ? 1 : 0;
   }
   EXPECT_EQ(hollow, 1U);
+  EXPECT_EQ(roofs, 1U);
 }
 
 TEST(ChartNotes, HistoryDrawsUnsettledRevisionsHollow) {

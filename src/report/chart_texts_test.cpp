@@ -38,12 +38,12 @@ std::vector<std::string> equal_names(const Chart& chart) {
 }
 
 /// Legibility faults of one chart.
-std::vector<std::string> faults_of(ChartRenderer& renderer, const Chart& chart) {
-  const std::string svg = renderer.to_svg(chart);
+std::vector<std::string> faults_of(ChartRenderer& renderer, const Chart& chart, const FigureStyle& style = {}) {
+  const std::string svg = renderer.to_svg(chart, style);
   const SvgSize size = size_of_svg(svg);
   std::vector<std::string> faults = test::text_faults(svg, size.width, size.height);
   for (std::string& name : equal_names(chart)) faults.push_back(std::move(name));
-  for (std::string& fault : faults) fault = fmt::format("{}, {} wide: {}", chart.file, chart.width, fault);
+  for (std::string& fault : faults) fault = fmt::format("{}, {} wide: {}", chart.file, size.width, fault);
   return faults;
 }
 
@@ -81,6 +81,7 @@ TEST_P(ChartTexts, CanBeReadInPicturesAndOnAPhone) {
   const auto add = [&](std::vector<std::string> of_one) { std::ranges::move(of_one, std::back_inserter(faults)); };
   for (const Chart& chart : charts) add(faults_of(renderer, chart));
   for (Chart& chart : hardest_of(charts)) {
+    for (const char* width : {"7.1cm", "8.5cm"}) add(faults_of(renderer, chart, {.width = FigureWidth::parse(width)}));
     chart.width = 390;
     chart.title = chart.subtitle = "";  // a page sets these and the notes
     chart.notes.clear();

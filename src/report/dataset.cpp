@@ -180,19 +180,28 @@ Dataset::Dataset(std::vector<std::pair<std::string, ResultFile>> files) {
 
   TokenSizes token_sizes;
   for (const auto& [path, file] : files_) token_sizes.add(file);
+  // Models of one name, such as "transformer", are kept apart by their parameters, where these are counted.
+  std::map<std::string, std::set<std::int64_t>> models;  // by work
+  for (const Measurement& m : measurements_)
+    if (const Subject& subject = m.result->subject; subject.parameters)
+      models[work_hash(subject)].insert(*subject.parameters);
   std::map<std::string, std::size_t> by_key;
   for (const Measurement& m : measurements_) {
-    const std::string hardware = hardware_of(m, files_);
+    const std::string hardware = hardware_of(m, files_), hash = work_hash(m.result->subject);
+    std::string model;
+    if (const std::set<std::int64_t>& counts = models[hash]; counts.size() > 1)
+      model = fmt::format("{} parameters", m.result->subject.parameters.value_or(*counts.begin()));
     const auto [found, is_new] = by_key.try_emplace(
-        fmt::format("{}|{}|{}", work_hash(m.result->subject), m.result->configuration.device, hardware),
-        scenarios_.size());
+        fmt::format("{}|{}|{}|{}", hash, model, m.result->configuration.device, hardware), scenarios_.size());
     if (is_new) {
       Subject subject = m.result->subject;
       subject.token_pixels = token_sizes.of(subject);
       std::string work = describe_work(subject);
+      if (!model.empty()) work += ", " + model;
       scenarios_.push_back({.subject = std::move(subject),
                             .work = std::move(work),
                             .hardware = hardware,
+                            .model = model,
                             .all = {},
                             .current = {},
                             .profiled = {},

@@ -62,6 +62,7 @@ struct Scenario {
   Subject subject;                      ///< with its token_pixels, if known from any result
   std::string work;                     ///< describe_work()
   std::string hardware;                 ///< describe_hardware(), unique to this hardware
+  std::string model = {};               ///< "80560 parameters" if there is another model of its name; else empty
   std::vector<const Measurement*> all;  ///< by time of measurement
   /// the latest of each configuration: ours before peers', each in order of measurement
   std::vector<const Measurement*> current;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "base/error.hpp"
 #include "base/files/file.hpp"
 #include "base/test_util.hpp"
@@ -215,6 +217,26 @@ TEST(LadderOf, TellsSinglesFromWhatAddsUp) {
   EXPECT_EQ(ladder.combined()->on_baseline->value, 4);
   EXPECT_EQ(ladder.synergy()->product.value, 1.25 * 0.8 * 2);
   EXPECT_THAT(ladder.all(), SizeIs(7));
+}
+
+TEST(Dataset, TellsModelsOfOneNameApart) {
+  Subject large = test::denoise_subject(), small = large, unknown = large;
+  large.parameters = 80560;
+  small.parameters = 49808;
+  ResultFile file = test::make_file(
+      {test::make_result({}, {10}, large), test::make_result({}, {5}, small), test::make_peer("eager", {7}, unknown)});
+  for (std::size_t i = 0; i < file.results.size(); ++i) file.results[i].id = std::to_string(i);
+  const Dataset dataset = test::make_dataset({file});
+  std::map<std::string, std::size_t> results;
+  for (const Scenario& scenario : dataset.scenarios()) {
+    EXPECT_THAT(scenario.work, testing::EndsWith(", " + scenario.model));
+    results[scenario.model] = scenario.all.size();
+  }
+  EXPECT_EQ(results, (std::map<std::string, std::size_t>{{"49808 parameters", 2}, {"80560 parameters", 1}}));
+  file.results.erase(file.results.begin() + 1);
+  const Dataset one = test::make_dataset({file});
+  ASSERT_EQ(one.scenarios().size(), 1U) << "a peer that does not count them does the same work";
+  EXPECT_EQ(one.scenarios()[0].model, "");
 }
 
 }  // namespace

@@ -245,6 +245,7 @@ json sweep_x_axis(const Sweep& sweep, std::string_view x_name) {
 
 constexpr double kLabelShare = 0.11;  // height of a label and its distance from the point, as a share of the axis
 constexpr double kLowShare = 0.15;    // a value below this share of the axis has no room for a label below it
+constexpr double kClear = 1.6;        // room for a label between two values, so that it is nearest to its own
 
 /// A value with the ends of its whisker, as shares of the axis.
 struct Reach {
@@ -268,8 +269,8 @@ std::vector<std::string_view> label_positions(const std::vector<Reach>& shares) 
     double floor = -std::numeric_limits<double>::infinity();  // the highest whisker below
     for (std::size_t below = k + 1; below < order.size(); ++below)
       floor = std::max(floor, shares[order[below]].ends.high);
-    const bool has_above = ceiling - high >= kLabelShare;
-    const bool has_below = low >= kLowShare && low - floor >= kLabelShare;
+    const bool has_above = ceiling - high >= kClear * kLabelShare;
+    const bool has_below = low >= kLowShare && low - floor >= kClear * kLabelShare;
     if (has_label && has_above && (k == 0 || !is_lowest || !has_below))
       positions[order[k]] = "top";
     else if (has_label && has_below)

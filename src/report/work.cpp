@@ -50,8 +50,18 @@ std::string describe_work(const Subject& subject) {
   add("steps", "step", "steps");
   if (const auto scale = request_number(subject, "true_cfg_scale")) text += fmt::format(", true CFG scale {}", *scale);
   add("fps", "frame a second", "frames a second");
-  if (subject.request.contains("pass") && subject.request["pass"].is_string())
-    text += fmt::format(", one {} pass", subject.request["pass"].get<std::string>());
+  const auto words = [&](const char* key) {
+    const auto found = subject.request.find(key);
+    return found != subject.request.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  if (const auto parts = request_number(subject, "micro_batches"); parts && *parts != 1)
+    text += fmt::format(", {} micro-batches", *parts);
+  if (request_number(subject, "tokens")) add("tokens", "token", "tokens");
+  if (const std::string precision = words("precision"); !precision.empty()) text += ", " + precision;
+  if (const std::string pass = words("pass"); pass == "training step")
+    text += ", one training step";
+  else if (!pass.empty())
+    text += fmt::format(", one {} pass", pass);
   return text;
 }
 

@@ -46,6 +46,12 @@ TEST(DescribeWork, NamesTheSizeOfImagesWhereItIsKnown) {
 }
 
 TEST(DescribeWork, NamesPixelsAndTexts) {
+  EXPECT_EQ(
+      describe_work(
+          {.name = "GPT2LMHeadModel",
+           .request =
+               {{"pass", "training step"}, {"batch", 2}, {"micro_batches", 4}, {"tokens", 32}, {"precision", "bf16"}}}),
+      "GPT2LMHeadModel, a batch of 2, 4 micro-batches, 32 tokens, bf16, one training step");
   EXPECT_EQ(describe_work({.kind = SubjectKind::kStream,
                            .name = "sd",
                            .request = {{"width", 768}, {"height", 512}, {"steps", 1}, {"fps", 60}}}),

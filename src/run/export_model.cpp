@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
@@ -114,7 +115,7 @@ std::vector<SingleFile::Network> exported_networks(const SingleFile& file) {
   std::vector<SingleFile::Network> networks;
   for (const SingleFile::Network& network : file.networks())
     if (file.family() == nullptr || !network.role.empty()) networks.push_back(network);
-  if (networks.empty() || (file.family() == nullptr && networks.size() != 1)) file.fail_without_network();
+  if (networks.empty() || (file.family() == nullptr && networks.size() != 1)) file.fail_without_network("network");
   return networks;
 }
 
@@ -201,6 +202,31 @@ const BlockFormat* format_for(const TensorSpec& tensor, const BlockFormat& wante
 
 }  // namespace
 
+namespace {
+
+/// The names of a folder's tensors in a GGUF file: for U-Nets those of their authors, by which such files are read.
+/// Those of diffusers may have more than the 63 bytes that ggml takes.
+class GgufNames {
+ public:
+  explicit GgufNames(const Component& component) {
+    if (component.kind->name == kUNet2DCondition) aliases_ = component.kind->adapters.aliases(component.config);
+    for (const ModuleAlias& alias : aliases_) by_module_.emplace(alias.modules.front(), &alias);
+  }
+  [[nodiscard]] std::string of(const std::string& param) const {
+    const std::size_t dot = std::min(param.rfind('.'), param.size());
+    const auto found = by_module_.find(param.substr(0, dot));
+    if (found == by_module_.end()) return param;
+    const ModuleAlias& alias = *found->second;
+    return alias.name + std::string(param.substr(dot) == ".weight" ? alias.weight : alias.bias);
+  }
+
+ private:
+  std::vector<ModuleAlias> aliases_;  // each of one module
+  std::map<std::string, const ModuleAlias*> by_module_;
+};
+
+}  // namespace
+
 ExportedGguf export_gguf(const Component& component, const SingleFile* file, const BlockFormat& format,
                          const fs::path& out, const ExportObserver& observer) {
   HR_CHECK(can_pack(format));
@@ -210,7 +236,7 @@ ExportedGguf export_gguf(const Component& component, const SingleFile* file, con
         "{} is a {}, for which GGUF files have no architecture: --gguf writes transformers of FLUX and Qwen-Image and "
         "U-Nets of Stable Diffusion",
         component.name, component.kind->name);
-  // A single file's own tensors and names, without their prefix; else those of the class.
+  // A single file's own tensors and names, without their prefix; else those of the folder.
   const SingleFile::Network* const network =
       file == nullptr || file->family() == nullptr ? nullptr : file->find(file->family()->denoiser);
   std::vector<TensorSpec> read;         // of the source
@@ -225,7 +251,8 @@ ExportedGguf export_gguf(const Component& component, const SingleFile* file, con
   if (network != nullptr) {
     for (const auto& [name, tensor] : file->tensors(*network)) add(name, tensor);
   } else {
-    for (const TensorSpec& tensor : component.checkpoint.tensors()) add(tensor.name, tensor);
+    const GgufNames names(component);
+    for (const TensorSpec& tensor : component.checkpoint.tensors()) add(names.of(tensor.name), tensor);
   }
   ExportedGguf exported{.tensors = written.size()};
   GgufWriter writer(out, written,

@@ -112,6 +112,40 @@ TEST_F(ExportTest, GgufKeepsTheNamesOfTheFileAndPacksMatrices) {
             flux_component().checkpoint.tensors().size());
 }
 
+TEST_F(ExportTest, GgufOfAFolderOfAUNetHasTheNamesOfItsAuthors) {
+  const Component unet = open_component(golden("pipelines/sd-1.5").string());  // the denoiser of the pipeline
+  const fs::path out = folder_ / "unet.gguf";
+  static_cast<void>(export_gguf(unet, nullptr, *find_block_format("Q8_0"), out));
+  static_cast<void>(
+      GgufFile::open(out).tensor("input_blocks.1.1.transformer_blocks.0.attn1.to_k.weight"));  // 65 bytes in diffusers
+  const Component read =
+      open_component(out.string(), {.config = {{"norm_num_groups", 4}, {"sample_size", 6}, {"attention_head_dim", 2}}});
+  ASSERT_EQ(read.checkpoint.tensors().size(), unet.checkpoint.tensors().size());
+  for (const TensorSpec& tensor : unet.checkpoint.tensors())
+    EXPECT_LE(relative_l2(read.checkpoint.read(tensor.name), unet.checkpoint.read(tensor.name)), 0.01) << tensor.name;
+}
+
+TEST_F(ExportTest, GgufOfATransformersFolderSaysWhatItNeedsToBeOpened) {
+  const Component transformer = open_component(golden("pipelines/flux-dev/transformer").string());
+  const fs::path out = folder_ / "transformer.gguf";
+  static_cast<void>(export_gguf(transformer, nullptr, *find_block_format("Q8_0"), out));
+  const std::string error =
+      error_of([&] { static_cast<void>(SingleFile::open(out).network_for("transformer", "FluxPipeline")); });
+  EXPECT_THAT(error,
+              HasSubstr("holds no transformer of a FluxPipeline that can be opened from a file alone; it holds "));
+  EXPECT_THAT(error, HasSubstr("(diffusers names): put it into a folder with the network's config.json"));
+}
+
+TEST_F(ExportTest, ValuesOfAFileOfOneNetworkMayNameItsPart) {
+  const std::string file = golden("single_files/flux-dev.safetensors").string();
+  EXPECT_EQ(open_component(file, {.config = {{"transformer.axes_dims_rope", {4, 2, 6}}}}).config.at("axes_dims_rope"),
+            (nlohmann::json{4, 2, 6}));
+  const std::string error = error_of([&] {
+    static_cast<void>(open_component(file, {.config = {{"axes_dims_rope", {4, 2, 6}}, {"vae.scaling", 1}}}));
+  });
+  EXPECT_THAT(error, HasSubstr("--config vae.scaling: FluxTransformer2DModel has no such value"));
+}
+
 TEST_F(ExportTest, GgufNamesTensorsWithNumbersBelowTheirScales) {
   const Component component = open_component(golden("pipelines/flux-dev/transformer").string());
   std::map<std::string, HostTensor> tensors;

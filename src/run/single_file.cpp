@@ -255,8 +255,7 @@ SingleFile::Network SingleFile::network_for(std::string_view role, std::string_v
         return {network.part, std::move(found.role), std::move(found.class_name), family};
     held.push_back(network.part.network);
   }
-  if (held.empty())
-    for (const NetworkPart& part : parts_) held.push_back(part.network);
+  if (held.empty()) fail_without_network(fmt::format("{} of a {}", role, pipeline));
   fail("{} holds no {} of a {}; it holds {}", path_.native(), role, pipeline, join_some(held));
 }
 
@@ -359,14 +358,14 @@ void SingleFile::require_all(const Network& network, const Reader& reader, const
   if (!sentences.empty()) fail("{}", fmt::join(sentences, "; "));
 }
 
-void SingleFile::fail_without_network() const {
+void SingleFile::fail_without_network(std::string_view wanted) const {
   std::vector<std::string> held;
   bool has_own_names = false;
   for (const NetworkPart& part : parts_) {
     held.push_back(part.names.empty() ? part.network : fmt::format("{} ({} names)", part.network, part.names));
     has_own_names = has_own_names || part.names == "diffusers" || part.names == "transformers";
   }
-  fail("{} holds no network that can be opened from a file alone; it holds {}{}", path_.native(),
+  fail("{} holds no {} that can be opened from a file alone; it holds {}{}", path_.native(), wanted,
        held.empty() ? "nothing" : join_some(held),
        has_own_names ? ": put it into a folder with the network's config.json, and give that folder" : "");
 }
@@ -403,13 +402,28 @@ Component SingleFile::component(const Network& network, const OpenOptions& optio
   });
 }
 
+namespace {
+
+/// The options with `part.` taken from the keys of values, as a file of one network may be given them too.
+OpenOptions without_part(OpenOptions options, std::string_view part) {
+  const std::string front = fmt::format("{}.", part);
+  std::map<std::string, nlohmann::json, std::less<>> values;
+  for (auto& [key, value] : options.config)
+    values.emplace(key.starts_with(front) ? key.substr(front.size()) : key, std::move(value));
+  options.config = std::move(values);
+  return options;
+}
+
+}  // namespace
+
 Component open_single_file(const fs::path& path, std::string_view role, const OpenOptions& options,
                            std::string_view pipeline) {
   const SingleFile file = SingleFile::open(path);
   if (!role.empty()) return file.component(file.network_for(role, pipeline), options);
-  if (file.family() != nullptr) return file.component(*file.find(file.family()->denoiser), options);
-  if (file.networks().size() == 1) return file.component(file.networks().front(), options);
-  file.fail_without_network();
+  if (file.family() == nullptr && file.networks().size() != 1) file.fail_without_network("network");
+  const SingleFile::Network& network =
+      file.family() != nullptr ? *file.find(file.family()->denoiser) : file.networks().front();
+  return file.component(network, without_part(options, network.role));
 }
 
 }  // namespace headroom

@@ -69,8 +69,8 @@ class SingleFile {
   [[nodiscard]] std::vector<std::string> unread(const Network& network, const OpenOptions& options) const;
   /// Throws Error as open_component() does.
   [[nodiscard]] Component component(const Network& network, const OpenOptions& options) const;
-  /// Throws Error that says what the file holds instead of a network.
-  [[noreturn]] void fail_without_network() const;
+  /// Throws Error that says what the file holds instead of what is wanted, such as a "network".
+  [[noreturn]] void fail_without_network(std::string_view wanted) const;
 
  private:
   SingleFile(std::filesystem::path path, std::shared_ptr<TensorSource> source);

@@ -32,11 +32,11 @@ utf8proc_option_t options_of(NormalForm form) {
 
 }  // namespace
 
-void check_utf8(std::string_view text) {
+void check_utf8(std::string_view text, std::string_view what) {
   for (std::size_t at = 0; at < text.size();) {
     const Utf8Character character = first_character(text.substr(at));
     if (!character.is_valid)
-      fail("the text is not UTF-8: byte {} of it is 0x{:02x}, which begins no character", at,
+      fail("{} is not UTF-8: byte {} of it is 0x{:02x}, which begins no character", what, at,
            static_cast<unsigned char>(text[at]));
     at += character.bytes;
   }

@@ -8,8 +8,8 @@
 /// Unicode functions for tokenizers. All texts must be UTF-8; check_utf8() ensures it.
 namespace headroom {
 
-/// Throws Error with the first byte that begins no well-formed sequence.
-void check_utf8(std::string_view text);
+/// Throws Error with the first byte that begins no well-formed sequence. `what` names the text in the sentence.
+void check_utf8(std::string_view text, std::string_view what = "the text");
 
 void append_utf8(std::string& text, char32_t code);
 

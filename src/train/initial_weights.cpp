@@ -18,17 +18,26 @@ double xavier_bound(const std::string& name, const Shape& shape) {
   return std::sqrt(6 / static_cast<double>((shape[0] + shape[1]) * window));
 }
 
-}  // namespace
-
-HostTensor initial_weight(const std::string& name, const Shape& shape, std::span<const InitialValues> rules,
-                          std::int64_t blocks, std::uint64_t seed) {
+const InitialValues& rule_of(const std::string& name, std::span<const InitialValues> rules) {
   const auto rule = std::ranges::find_if(
       rules, [&](const InitialValues& each) { return each.names.empty() || NameFilter(each.names).takes(name); });
   if (rule == rules.end()) fail("no rule of `initialization` matches the weight {}", name);
-  const double depth = rule->per_depth ? std::sqrt(2.0 * static_cast<double>(std::max<std::int64_t>(1, blocks))) : 1;
+  return *rule;
+}
+
+}  // namespace
+
+void require_rule(const std::string& name, const Shape& shape, std::span<const InitialValues> rules) {
+  if (rule_of(name, rules).xavier) static_cast<void>(xavier_bound(name, shape));
+}
+
+HostTensor initial_weight(const std::string& name, const Shape& shape, std::span<const InitialValues> rules,
+                          std::int64_t blocks, std::uint64_t seed) {
+  const InitialValues& rule = rule_of(name, rules);
+  const double depth = rule.per_depth ? std::sqrt(2.0 * static_cast<double>(std::max<std::int64_t>(1, blocks))) : 1;
   HostTensor weight(DType::kF32, shape);
   const std::uint64_t stream = Hasher().add(name).digest();
-  if (rule->xavier) {
+  if (rule.xavier) {
     const double bound = xavier_bound(name, shape);
     const std::span<float> values = weight.as<float>();
     fill_uniform(values, seed, stream);
@@ -38,8 +47,8 @@ HostTensor initial_weight(const std::string& name, const Shape& shape, std::span
   store_normal(weight.bytes().data(), DType::kF32, static_cast<std::uint64_t>(weight.numel()),
                {.seed = seed,
                 .stream = stream,
-                .mean = static_cast<float>(rule->mean),
-                .deviation = static_cast<float>(rule->deviation / depth)});
+                .mean = static_cast<float>(rule.mean),
+                .deviation = static_cast<float>(rule.deviation / depth)});
   return weight;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/error.hpp"
@@ -31,6 +32,14 @@ class FileTokenizer {
     hash_.add("headroom tokens 1").add(request.validation);
   }
 
+  /// Removes a vocabulary without tokens, since another one would be refused next to it.
+  ~FileTokenizer() {
+    std::error_code ignored;
+    if (!is_done_ && is_new_) fs::remove(made_.tokenizer, ignored);
+  }
+  FileTokenizer(const FileTokenizer&) = delete;
+  FileTokenizer& operator=(const FileTokenizer&) = delete;
+
   TokenizedFiles run() {
     const fs::path folder = request_.tokenizer ? *request_.tokenizer : request_.out.parent_path();
     if (trains_) train_vocabulary(folder / "tokenizer.json");
@@ -43,6 +52,7 @@ class FileTokenizer {
       if (const fs::path file = folder / name; is_there(file)) hash_.add(name).add(read_file(file));
     encode(tokenizer);
     write();
+    is_done_ = true;
     return std::move(made_);
   }
 
@@ -72,7 +82,8 @@ class FileTokenizer {
     }
     if (!has_text) fail_without_text();
     const nlohmann::json vocabulary = trainer.train(static_cast<std::size_t>(request_.vocabulary));
-    if (is_there(path) && read_json(path) != vocabulary)
+    is_new_ = !is_there(path);
+    if (!is_new_ && read_json(path) != vocabulary)
       fail("{} is there already and has another vocabulary: use it by --tokenizer, or write to another folder",
            path.native());
     write_json(path, vocabulary);
@@ -122,6 +133,8 @@ class FileTokenizer {
   const TokenizeRequest& request_;
   const std::function<void(std::int64_t, std::int64_t)>& progress_;
   bool trains_;
+  bool is_new_ = false;  // the tokenizer's file
+  bool is_done_ = false;
   std::int64_t done_ = 0;
   Hasher hash_;
   std::vector<std::uint16_t> ids_, validation_;

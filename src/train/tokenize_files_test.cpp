@@ -129,6 +129,7 @@ TEST_F(TokenizeFiles, SayWhatIsWrong) {
   EXPECT_THAT(error({.files = {empty}, .out = out, .vocabulary = 300}), HasSubstr("the files have no text"));
   EXPECT_THAT(error({.files = {text}, .out = out, .vocabulary = 300, .validation = 0.1}),
               HasSubstr("less than a token"));
+  EXPECT_FALSE(fs::exists(folder_ / "tokenizer.json")) << "a vocabulary without tokens";
   write_json(folder_ / "tokenizer.json", {{"version", "1.0"}});
   EXPECT_THAT(error({.files = {text}, .out = out, .vocabulary = 300}), HasSubstr("is there already and has another"));
   EXPECT_EQ(read_json(folder_ / "tokenizer.json"), (nlohmann::json{{"version", "1.0"}})) << "which stays";

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -15,6 +16,7 @@
 #include "base/text/name_filter.hpp"
 #include "io/safetensors.hpp"
 #include "ir/op_definition.hpp"
+#include "run/fit.hpp"
 #include "train/initial_weights.hpp"
 
 namespace headroom {
@@ -122,8 +124,21 @@ std::int64_t Trainer::frozen_parameters() const noexcept {
 
 MemoryNeed Trainer::need() const { return memory_need(*compiled_.program, store_); }
 
+void Trainer::require_memory() const {
+  require_fit(*compiled_.program,
+              {.model = "a step", .switches = switches_, .size = {}, .compile = {}, .suggests = false}, store_,
+              backend_);
+}
+
+void Trainer::require_start() const {
+  require_memory();
+  for (const TrainedWeight& weight : weights_)
+    if (!start_) require_rule(weight.name, shape_of(weight), config_.initialization);
+}
+
 /// Makes the session; all states are 0.
 void Trainer::start() {
+  require_memory();
   session_ = std::make_unique<Session>(compiled_.program, store_, backend_);
   const Graph& graph = compiled_.program->graph;
   for (const ValueId state : graph.values_of(ValueKind::kState)) {
@@ -204,10 +219,15 @@ void Trainer::load(const fs::path& folder) {
     fail("{}: format is {}, expected \"{}\"", path.native(), saved.at("format").dump(), kTrainingFormat);
   const nlohmann::json& run = get(saved, "run", path.native());
   const nlohmann::json own = config_.determining();
-  for (const auto& [key, value] : own.items())
-    if (!run.contains(key) || run.at(key) != value)
-      fail("{}: was trained with another '{}': {}, not {}", folder.native(), key,
-           run.contains(key) ? run.at(key).dump() : "none", value.dump());
+  std::set<std::string> keys;
+  for (const nlohmann::json* const values : {&run, &own})
+    for (const auto& [key, value] : values->items()) keys.insert(key);
+  const auto shown = [](const nlohmann::json& values, const std::string& key) {
+    return values.contains(key) ? values.at(key).dump() : "none";
+  };
+  for (const std::string& key : keys)
+    if (shown(run, key) != shown(own, key))
+      fail("{}: was trained with another '{}': {}, not {}", folder.native(), key, shown(run, key), shown(own, key));
   if (const nlohmann::json& data = get(saved, "data", path.native()); data != objective_->data_identity())
     fail("{}: was trained on other data: {}, not {}", folder.native(), data.dump(), objective_->data_identity().dump());
   start();
@@ -255,7 +275,7 @@ StepRecord Trainer::step() {
   return record;
 }
 
-double Trainer::validate() {
+std::optional<double> Trainer::validate(const std::function<bool()>& should_stop) {
   HR_CHECK(session_ != nullptr && objective_->has_validation());
   if (!validating_) {
     // `loss_` is divided by all micro-batches of a step.
@@ -265,12 +285,13 @@ double Trainer::validate() {
   for (const TrainedWeight& weight : weights_)
     validating_->set_state(weight.name, session_->state(state_of_checkpoint(weight.name)));
   double loss = 0;
-  for (std::int64_t i = 0; i < config_.validation_batches; ++i) {
+  for (std::int64_t i = 0; i < config_.validation_batches * config_.size.micro_batches; ++i) {
+    if (should_stop && should_stop()) return std::nullopt;
     set_inputs(*validating_, objective_->validation(i));
     validating_->run();
     loss += validating_->output("loss").at(0);
   }
-  return loss * static_cast<double>(config_.size.micro_batches) / static_cast<double>(config_.validation_batches);
+  return loss / static_cast<double>(config_.validation_batches);
 }
 
 void Trainer::save(const fs::path& folder) const {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -58,6 +59,8 @@ class Trainer {
   [[nodiscard]] const WeightStore& store() const noexcept { return store_; }
   /// The memory of a session, before one exists.
   [[nodiscard]] MemoryNeed need() const;
+  /// Throws Error if the run cannot begin: OutOfMemory if it does not fit, or for a weight without a first value.
+  void require_start() const;
 
   /// Sets the first weights: those of the model's folder, and drawn ones for the others.
   void initialize();
@@ -69,14 +72,16 @@ class Trainer {
   [[nodiscard]] std::int64_t done() const noexcept { return done_; }
   /// Runs the next step.
   StepRecord step();
-  /// The loss of the current weights, or of their running means, over the first batches of the validation data.
-  [[nodiscard]] double validate();
+  /// The loss of the current weights, or of their running means, over the first batches of the validation data, each
+  /// of a step's samples. Nothing if `should_stop`, which is asked before each micro-batch, returns true.
+  [[nodiscard]] std::optional<double> validate(const std::function<bool()>& should_stop = {});
 
   /// Writes a checkpoint, a folder that must not exist and appears whole: `config.json` and the weights, or their
   /// running means, as the library of the model's class reads them, `optimizer.safetensors` and `training.json`.
   void save(const std::filesystem::path& folder) const;
 
  private:
+  void require_memory() const;
   void start();
   [[nodiscard]] bool is_trained(const std::string& weight) const;
   [[nodiscard]] const Shape& shape_of(const TrainedWeight& weight) const;

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <limits>
 #include <utility>
@@ -75,10 +76,26 @@ class ConfigSection {
   std::string context_;
 };
 
+/// The values of a key that is a choice, by their names.
+template <class T>
+using Choices = std::array<std::pair<std::string_view, T>, 3>;
+constexpr Choices<ObjectiveKind> kObjectives = {{{"causal-lm", ObjectiveKind::kCausalLm},
+                                                 {"flow-matching", ObjectiveKind::kFlowMatching},
+                                                 {"classification", ObjectiveKind::kClassification}}};
+constexpr Choices<Precision> kPrecisions = {
+    {{"f32", Precision::kF32}, {"bf16", Precision::kBF16}, {"f16", Precision::kF16}}};
+constexpr Choices<RateSchedule::Kind> kSchedules = {{{"constant", RateSchedule::Kind::kConstant},
+                                                     {"linear", RateSchedule::Kind::kLinear},
+                                                     {"cosine", RateSchedule::Kind::kCosine}}};
+
+template <class T>
+std::string_view name_of(const Choices<T>& known, T value) {
+  return std::ranges::find(known, value, &std::pair<std::string_view, T>::second)->first;
+}
+
 /// The entry of `known` with that name.
 template <class T>
-T parse_choice(const ConfigSection& section, std::string_view key, const std::string& given,
-               std::initializer_list<std::pair<std::string_view, T>> known) {
+T parse_choice(const ConfigSection& section, std::string_view key, const std::string& given, const Choices<T>& known) {
   std::vector<std::string_view> names;
   for (const auto& [name, value] : known) {
     if (name == given) return value;
@@ -99,7 +116,10 @@ void parse_model(const ConfigSection& whole, TrainingConfig& config) {
         config.model = named.config();
         return;
       }
-      if (kind.passes.front().inputs == std::vector<std::string_view>{"input_ids"}) names.emplace_back(named.name);
+      // The passes of text encoders are called `encode`, and end in states.
+      const ComponentPass& pass = kind.passes.front();
+      if (pass.name == "forward" && pass.inputs == std::vector<std::string_view>{"input_ids"})
+        names.emplace_back(named.name);
     }
   if (!model.is_string() || !std::filesystem::is_directory(model.get<std::string>()))
     fail("{}: model is {}, expected a configuration, the folder of a model, or one of {}", whole.context(),
@@ -114,10 +134,7 @@ void parse_objective(const ConfigSection& whole, TrainingConfig& config) {
   const json object = by_name.is_object() ? by_name : json{{"kind", by_name}};
   const ConfigSection section(object, whole.context() + ": objective",
                               {"kind", "patch", "text_tokens", "no_prompt", "uniform", "shift"});
-  config.objective = parse_choice<ObjectiveKind>(section, "kind", section.text("kind", ""),
-                                                 {{"causal-lm", ObjectiveKind::kCausalLm},
-                                                  {"flow-matching", ObjectiveKind::kFlowMatching},
-                                                  {"classification", ObjectiveKind::kClassification}});
+  config.objective = parse_choice(section, "kind", section.text("kind", ""), kObjectives);
   if (config.objective != ObjectiveKind::kFlowMatching && object.size() > 1)
     fail("{}: {} has no options", section.context(), section.text("kind", ""));
   constexpr std::int64_t kMost = 1 << 16;
@@ -147,9 +164,7 @@ DataFiles parse_data(const json& data, const std::string& context, ObjectiveKind
 }
 
 void parse_precision(const ConfigSection& whole, TrainingConfig& config) {
-  config.precision =
-      parse_choice<Precision>(whole, "precision", whole.text("precision", "f32"),
-                              {{"f32", Precision::kF32}, {"bf16", Precision::kBF16}, {"f16", Precision::kF16}});
+  config.precision = parse_choice(whole, "precision", whole.text("precision", "f32"), kPrecisions);
   if (config.precision != Precision::kF16 && !whole.has("loss_scaling")) return;
   const ConfigSection section = whole.section("loss_scaling", {"initial", "interval", "least", "most", "patience"});
   constexpr double kLargest = 1.7e38;  // 2^127
@@ -168,10 +183,7 @@ RateSchedule parse_schedule(const ConfigSection& whole, std::int64_t steps) {
                         .final_share = section.real("final", 0.1, 0, 1),
                         .warmup = section.whole("warmup", 0, 0, steps),
                         .updates = steps};
-  using Kind = RateSchedule::Kind;
-  schedule.kind =
-      parse_choice<Kind>(section, "kind", section.text("kind", "cosine"),
-                         {{"constant", Kind::kConstant}, {"linear", Kind::kLinear}, {"cosine", Kind::kCosine}});
+  schedule.kind = parse_choice(section, "kind", section.text("kind", "cosine"), kSchedules);
   return schedule;
 }
 
@@ -221,29 +233,46 @@ std::vector<InitialValues> own_initialization(ObjectiveKind objective) {
 json TrainingConfig::determining() const {
   json rules = json::array();
   for (const InitialValues& rule : initialization)
-    rules.push_back({rule.names, rule.deviation, rule.mean, rule.per_depth, rule.xavier});
+    rules.push_back({{"names", rule.names},
+                     {"normal", rule.deviation},
+                     {"constant", rule.mean},
+                     {"per_depth", rule.per_depth},
+                     {"xavier", rule.xavier}});
   const RateSchedule& rates = optimizer.schedule;
-  json scaling;
+  json values = {{"model", model},
+                 {"frozen", frozen},
+                 {"objective.kind", name_of(kObjectives, objective)},
+                 {"objective.patch", flow.patch},
+                 {"objective.text_tokens", flow.text_tokens},
+                 {"objective.no_prompt", flow.no_prompt},
+                 {"objective.uniform", flow.uniform},
+                 {"objective.shift", flow.shift},
+                 {"data.pad", data.pad},
+                 {"precision", name_of(kPrecisions, precision)},
+                 {"tokens", size.tokens},
+                 {"batch", size.batch},
+                 {"micro_batches", size.micro_batches},
+                 {"steps", steps},
+                 {"seed", seed},
+                 {"optimizer.beta1", optimizer.betas[0]},
+                 {"optimizer.beta2", optimizer.betas[1]},
+                 {"optimizer.epsilon", optimizer.epsilon},
+                 {"optimizer.weight_decay", optimizer.weight_decay},
+                 {"optimizer.clip", optimizer.clip},
+                 {"optimizer.no_weight_decay", no_weight_decay},
+                 {"averages.decay", optimizer.average},
+                 {"schedule.kind", name_of(kSchedules, rates.kind)},
+                 {"schedule.learning_rate", rates.peak},
+                 {"schedule.final", rates.final_share},
+                 {"schedule.warmup", rates.warmup},
+                 {"initialization", std::move(rules)}};
   if (loss_scaling)
-    scaling = {loss_scaling->initial, loss_scaling->interval, loss_scaling->least, loss_scaling->most,
-               loss_scaling->patience};
-  return {{"model", model},
-          {"frozen", frozen},
-          {"objective",
-           {static_cast<int>(objective), flow.patch, flow.text_tokens, flow.no_prompt, flow.uniform, flow.shift}},
-          {"pad", data.pad},
-          {"precision", static_cast<int>(precision)},
-          {"loss_scaling", std::move(scaling)},
-          {"tokens", size.tokens},
-          {"batch", size.batch},
-          {"micro_batches", size.micro_batches},
-          {"steps", steps},
-          {"seed", seed},
-          {"optimizer",
-           {optimizer.betas[0], optimizer.betas[1], optimizer.epsilon, optimizer.weight_decay, optimizer.clip,
-            optimizer.average, no_weight_decay}},
-          {"schedule", {static_cast<int>(rates.kind), rates.peak, rates.final_share, rates.warmup}},
-          {"initialization", std::move(rules)}};
+    values.update({{"loss_scaling.initial", loss_scaling->initial},
+                   {"loss_scaling.interval", loss_scaling->interval},
+                   {"loss_scaling.least", loss_scaling->least},
+                   {"loss_scaling.most", loss_scaling->most},
+                   {"loss_scaling.patience", loss_scaling->patience}});
+  return values;
 }
 
 TrainingConfig parse_training_config(const json& file, const std::string& context) {

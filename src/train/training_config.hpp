@@ -60,8 +60,8 @@ struct TrainingConfig {
   std::int64_t checkpoint_every = 0;  ///< 0: at the end alone
   std::int64_t checkpoint_keep = 2;
 
-  /// What determines the weights after a number of steps, apart from the content of the data. A run may be resumed only
-  /// if it is the same.
+  /// What determines the weights after a number of steps, apart from the content of the data: values by their keys,
+  /// "optimizer.clip". A run may be resumed only if all are the same.
   [[nodiscard]] nlohmann::json determining() const;
 };
 

@@ -34,7 +34,7 @@ class TrainingRun {
     outcome_.first_step = trainer_.done();
     while (trainer_.done() < last && !outcome_.was_stopped) {
       step(log);
-      outcome_.was_stopped = options_.should_stop && options_.should_stop();
+      outcome_.was_stopped = outcome_.was_stopped || (options_.should_stop && options_.should_stop());
       const std::int64_t done = trainer_.done(), every = trainer_.config().checkpoint_every;
       if (done == last || outcome_.was_stopped || (every > 0 && done % every == 0)) save(log);
     }
@@ -59,6 +59,7 @@ class TrainingRun {
   }
 
   void step(TrainingLog& log) {
+    if (options_.before_step) options_.before_step();
     const StepRecord record = trainer_.step();
     const Objective& objective = trainer_.objective();
     const double units = static_cast<double>(trainer_.config().size.samples() * objective.units_of_sample());
@@ -76,7 +77,10 @@ class TrainingRun {
     log.append(line);
     if (options_.on_step) options_.on_step(record);
     if (is_validation_due()) {
-      outcome_.validation = trainer_.validate();
+      const std::optional<double> loss = trainer_.validate(options_.should_stop);
+      outcome_.was_stopped = !loss;
+      if (!loss) return;
+      outcome_.validation = loss;
       log.append({{"step", record.step}, {"validation_loss", number_or_null(*outcome_.validation)}});
       if (options_.on_validation) options_.on_validation(record.step, *outcome_.validation);
     }

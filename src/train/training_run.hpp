@@ -17,9 +17,11 @@ struct RunOptions {
   std::optional<std::int64_t> last_step = std::nullopt;
   /// FLOPs per second that the device can do, for the share of them that the log tells; 0 if unknown.
   double peak_flops = 0;
+  std::function<void()> before_step = {};
   std::function<void(const StepRecord& record)> on_step = {};
   std::function<void(std::int64_t step, double loss)> on_validation = {};
-  /// Asked after each step; if true, the run ends with a checkpoint.
+  /// Asked after each step and each batch of a validation, which is then given up; if true, the run ends with a
+  /// checkpoint.
   std::function<bool()> should_stop = {};
 };
 

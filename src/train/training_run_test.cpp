@@ -198,6 +198,23 @@ TEST_F(TrainingRunTest, ValidatesWithTheAverages) {
   EXPECT_GT(train("slow").validation.value(), plain.validation.value() + 0.01);
 }
 
+TEST_F(TrainingRunTest, ValidatesOverTheSameSequencesInAnyMicroBatches) {
+  const double two = train("two").validation.value();
+  config_["batch"] = 6;
+  config_["micro_batches"] = 1;
+  EXPECT_NEAR(train("one").validation.value(), two, 1e-5);
+}
+
+TEST_F(TrainingRunTest, AStopEndsAValidation) {
+  config_["validation"]["batches"] = 1'000'000;
+  std::int64_t asked = 0;
+  const RunOutcome outcome = train("out", {.should_stop = [&] { return ++asked == 20; }});
+  EXPECT_TRUE(outcome.was_stopped);
+  EXPECT_EQ(outcome.last_step, 5) << "after which the first validation begins";
+  EXPECT_FALSE(outcome.validation.has_value());
+  EXPECT_EQ(outcome.checkpoint.filename(), checkpoint_name(5));
+}
+
 TEST_F(TrainingRunTest, StartsFromAFolderAndKeepsWhatIsFrozen) {
   const fs::path start = train("first").checkpoint;
   const double before = train("first", {.resume = true}).validation.value_or(0);
@@ -256,7 +273,8 @@ TEST_F(TrainingRunTest, LearnsInBf16) {
   expect_same("whole", "parts");
   config_["precision"] = "f32";
   EXPECT_NEAR(half.validation.value(), train("single").validation.value(), 0.02);
-  EXPECT_THAT(error("parts", {.resume = true}), HasSubstr("was trained with another 'precision'"));
+  EXPECT_THAT(error("parts", {.resume = true}),
+              HasSubstr("was trained with another 'precision': \"bf16\", not \"f32\""));
   config_["precision"] = "f16";
   EXPECT_THAT(error("half"), HasSubstr("precision f16: float16 runs on NVIDIA GPUs"));
 }
@@ -276,7 +294,7 @@ TEST_F(TrainingRunTest, RefusesToContinueAnotherRun) {
   EXPECT_THAT(error("out"), HasSubstr("has checkpoints of a run, the last after step 1: give --resume"));
   nlohmann::json before = config_;
   config_["optimizer"]["clip"] = 0.25;
-  EXPECT_THAT(error("out", {.resume = true}), HasSubstr("was trained with another 'optimizer'"));
+  EXPECT_THAT(error("out", {.resume = true}), HasSubstr("was trained with another 'optimizer.clip': 0.5, not 0.25"));
   config_ = before;
   config_["seed"] = 6;
   EXPECT_THAT(error("out", {.resume = true}), HasSubstr("was trained with another 'seed': 5, not 6"));

@@ -53,7 +53,7 @@ std::vector<std::string> nearest_names(std::string_view given, std::span<const s
   std::vector<std::pair<std::size_t, std::string>> near;
   for (const std::string& name : known) {
     const std::size_t distance = distance_of(wanted, lower_case(name), likeness);
-    if (distance <= most && distance < wanted.size()) near.emplace_back(distance, name);
+    if (distance <= most && distance < wanted.size() && name != given) near.emplace_back(distance, name);
   }
   std::ranges::stable_sort(near, {}, &std::pair<std::size_t, std::string>::first);
   std::vector<std::string> names;

@@ -28,6 +28,7 @@ TEST(Nearest, NamesWhatABeginningMeant) {
 
 TEST(Nearest, NamesNothingThatIsFarOff) {
   EXPECT_THAT(nearest_names("warp", kSwitches), IsEmpty());
+  EXPECT_THAT(nearest_names("flash", kSwitches), IsEmpty()) << "what was given is no correction of it";
   EXPECT_THAT(nearest_names("x", kSwitches), IsEmpty());
   EXPECT_THAT(nearest_names("", kSwitches), IsEmpty());
   EXPECT_THAT(nearest_names(std::string(100, 'f'), kSwitches), IsEmpty());

@@ -34,10 +34,11 @@ bool takes_frames(const Engine& engine) {
              did_you_mean(pass, names));
 }
 
+constexpr std::string_view kForward = "forward";
+
 PassMaker pipeline_passes(const Engine& engine, const std::string& pass, RequestOptions request,
                           const ImageSize& size) {
   const Pipeline& pipeline = *engine.pipeline;
-  constexpr std::string_view kForward = "forward";
   const bool is_forward = pass.empty() || pass == kForward;
   std::vector<std::string> names = stage_passes(pipeline);
   if (!is_forward && std::ranges::find(names, pass) == names.end()) {
@@ -110,6 +111,25 @@ PassMaker text_passes(const Component& component, const ComponentPass& pass, con
   };
 }
 
+/// Adds the given sizes of an image, which have no effect.
+void add_sizes(const RequestOptions& request, const ImageSize& size, const std::string& reason,
+               std::vector<IdleOption>& idle) {
+  for (const auto& [option, given] : {std::pair("token_rows", request.token_rows),
+                                      {"token_columns", request.token_columns},
+                                      {"height", size.height},
+                                      {"width", size.width}})
+    if (given != 0) idle.push_back({option, reason});
+}
+
+std::vector<IdleOption> idle_of_frame(const Engine& engine, const RequestOptions& request, const ImageSize& size) {
+  const AskedStream asked = asked_stream(engine, request, size);
+  std::vector<IdleOption> idle = asked.model->idle_options(asked.options);
+  if (request.images > 1) idle.push_back({"batch", "a stream has one frame at a time"});
+  if (!request.references.empty()) idle.push_back({"reference_rows", "a frame is the only image of its pass"});
+  add_sizes(request, {}, "the size of a frame is given in pixels", idle);
+  return idle;
+}
+
 }  // namespace
 
 void add_pass_option(CLI::App& command, std::string& pass) {
@@ -118,9 +138,23 @@ void add_pass_option(CLI::App& command, std::string& pass) {
                      "such as text_encoder or decode, request for whole requests, or frame for a frame of a stream");
 }
 
-std::vector<IdleOption> idle_of_pass(const std::string& pass, const RequestOptions& request) {
-  if (pass == kFrame || request.steps == 0) return {};
-  return {{"steps", "it is for whole requests, and this is one pass"}};
+std::vector<IdleOption> idle_of_pass(const Engine& engine, const std::string& pass, const RequestOptions& request,
+                                     const ImageSize& size) {
+  if (pass == kFrame) return idle_of_frame(engine, request, size);
+  std::vector<IdleOption> idle;
+  if (request.steps != 0) idle.push_back({"steps", "it is for whole requests, and this is one pass"});
+  if (!engine.pipeline || pass.empty() || pass == kForward) return idle;
+  if (request.images > 1) idle.push_back({"batch", fmt::format("a request runs its {} once for each image", pass)});
+  const std::span<const TextReader> readers = engine.pipeline->text_readers();
+  const auto reader = std::ranges::find(readers, pass, &TextReader::encoder);
+  if (reader == readers.end()) {
+    if (request.text_tokens != 0) idle.push_back({"text_tokens", fmt::format("{} reads no text", pass)});
+    return idle;
+  }
+  if (request.text_tokens != 0 && reader->tokens != 0)
+    idle.push_back({"text_tokens", fmt::format("{} always reads {} tokens", pass, reader->tokens)});
+  add_sizes(request, size, fmt::format("{} reads text alone", pass), idle);
+  return idle;
 }
 
 AskedStream asked_stream(const Engine& engine, const RequestOptions& request, const ImageSize& size) {

@@ -47,6 +47,7 @@ struct AskedStream {
 [[nodiscard]] AskedStream asked_stream(const Engine& engine, const RequestOptions& request, const ImageSize& size);
 
 /// The given options of a request that have no effect on this pass.
-[[nodiscard]] std::vector<IdleOption> idle_of_pass(const std::string& pass, const RequestOptions& request);
+[[nodiscard]] std::vector<IdleOption> idle_of_pass(const Engine& engine, const std::string& pass,
+                                                   const RequestOptions& request, const ImageSize& size);
 
 }  // namespace headroom

@@ -124,7 +124,7 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
       ->capture_default_str();
   command->add_flag("--list", arguments->list, "only list the names of the suites' benchmarks");
   command->add_option("--out", arguments->save, "result file to write (schema headroom.result/1); - for --json")
-      ->check(written_as({".json"}))
+      ->check(written_as({".json"}, Dash::kTaken))
       ->type_name("FILE");
   command->add_flag("--json", arguments->as_json, "print the result file");
   add_judging_options(*command, arguments->judging);

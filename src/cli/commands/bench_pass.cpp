@@ -1,7 +1,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/files/file.hpp"
 #include "base/output.hpp"
 #include "base/progress.hpp"
@@ -119,6 +121,8 @@ void bench_pass(const BenchArguments& arguments) {
   const Engine engine = open_network(arguments.model);
   RequestOptions request = arguments.request;
   request.switches = asked.fixed;
+  for (const IdleOption& idle : idle_of_pass(engine, arguments.pass, request, arguments.size))
+    fail_usage("{}", sentence_of(idle));
   const PassMaker make = asked_passes(engine, arguments.pass, request, arguments.size);
   ForwardPass asked_pass = make(0);
   const ChosenSwitches chosen =
@@ -136,9 +140,10 @@ void bench_pass(const BenchArguments& arguments) {
 
   Protocol protocol = arguments.protocol;
   protocol.gpu_pci_bus_id = pci_bus_id_of(*engine.backend);
-  Progress progress("measuring", protocol.trials, arguments.model.quiet);
+  std::optional<Progress> progress(std::in_place, "measuring", protocol.trials, arguments.model.quiet);
   const Trials trials = measure_callable([&] { session.run(); }, protocol,
-                                         [&](const TrialProgress& at) { show_trial(progress, at, protocol); });
+                                         [&](const TrialProgress& at) { show_trial(*progress, at, protocol); });
+  progress.reset();  // before anything is printed
 
   const Trials first_steps = arguments.first_step ? time_first_steps(engine, make, switches) : Trials{};
 

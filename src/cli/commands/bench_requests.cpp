@@ -71,9 +71,10 @@ void bench_requests(const BenchArguments& arguments) {
   Protocol protocol = arguments.protocol;
   protocol.gpu_pci_bus_id = pci_bus_id_of(*engine.backend);
   const std::vector<ImageRequest> images = make_image_requests(pipeline, 0, generator->request().images, /*seed=*/0);
-  Progress progress("measuring", protocol.trials, arguments.model.quiet);
+  std::optional<Progress> progress(std::in_place, "measuring", protocol.trials, arguments.model.quiet);
   const GenerationTimes times = time_requests(*generator, images, *engine.backend, protocol,
-                                              [&](const TrialProgress& at) { show_trial(progress, at, protocol); });
+                                              [&](const TrialProgress& at) { show_trial(*progress, at, protocol); });
+  progress.reset();  // before anything is printed
 
   report_replay_obstacle(log, generator->session());
 

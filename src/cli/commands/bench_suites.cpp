@@ -91,8 +91,9 @@ void bench_attention_suite(const BenchArguments& arguments) {
   AttentionBenchOptions options = arguments.attention;
   if (options.ranks == 0) options.ranks = std::max(1, device_of(*backend).count);
   options.trials = arguments.protocol.trials;
-  Progress progress("measuring", std::ssize(options.tokens), arguments.model.quiet);
-  const ResultFile file = bench_attention(*backend, options, [&](std::int64_t done) { progress.set(done); });
+  auto progress = std::make_unique<Progress>("measuring", std::ssize(options.tokens), arguments.model.quiet);
+  const ResultFile file = bench_attention(*backend, options, [&](std::int64_t done) { progress->set(done); });
+  progress.reset();  // before anything is printed
   save_and_print(arguments, file, to_attention_table);
 }
 

@@ -123,6 +123,7 @@ void calibrate(const CalibrateArguments& arguments) {
                         Interruptible::check();
                         progress.show(phase, done, total);
                       });
+  progress.clear();
   keep_calibration(pipeline,
                    {.request = calibrated_request(pipeline, pipeline.resolve(options)),
                     .images = images,
@@ -169,7 +170,7 @@ void add_calibrate_command(CLI::App& app) {
       ->add_option("--out", arguments->out,
                    "file for the calibration; default: meancache.json next to the denoiser's weights, where "
                    "meancache=K finds it")
-      ->check(written_as({".json"}))
+      ->check(written_as({".json"}, Dash::kTaken))
       ->type_name("FILE");
   command->add_flag("--json", arguments->as_json, "machine-readable output");
   command->footer(

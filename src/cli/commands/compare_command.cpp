@@ -137,7 +137,7 @@ void add_compare_command(CLI::App& app, ExitCode& exit_code) {
   of_two.push_back(
       command
           ->add_option("--out", arguments->save, "file for the comparison (schema headroom.comparison/1); - for --json")
-          ->check(written_as({".json"}))
+          ->check(written_as({".json"}, Dash::kTaken))
           ->type_name("FILE"));
   for (CLI::Option* option : of_two) budget->excludes(option);
   add_table_options(*command, arguments->output, "print JSON instead of the table");

@@ -160,10 +160,15 @@ void run_best(std::vector<SwitchPrediction>& predictions, int count, const Profi
 doctor::ModelFacts look_at_model(const DoctorArguments& arguments, const Engine& engine) {
   const Log log(arguments.model.quiet);
   const SwitchRequest asked = arguments.switches.request();
+  if (arguments.quick && asked.automatic)
+    fail_usage("--quick measures nothing, but --opt auto chooses switches by measuring them; leave one of them out");
   const bool is_whole = engine.pipeline != nullptr && (arguments.pass.empty() || arguments.pass == kWholeRequest);
   RequestOptions options = arguments.request;
   options.switches = asked.fixed;
   if (is_whole) resolve_size(*engine.pipeline, arguments.size, options);
+  const WithoutEffect named(log, arguments.switches);
+  named.say(is_whole ? engine.pipeline->idle_options(options, {})
+                     : idle_of_pass(engine, arguments.pass, options, arguments.size));
   const AutoRequest request =
       is_whole
           ? make_auto_request(*engine.pipeline, options)
@@ -171,7 +176,6 @@ doctor::ModelFacts look_at_model(const DoctorArguments& arguments, const Engine&
   const SwitchSet switches = choose_switches(asked, arguments.switches, *engine.backend, request, log).set;
   options.switches = switches;
   const DeviceTarget target = engine.backend->properties().target;
-  const WithoutEffect named(log, arguments.switches);
   const CompileUnder compile_under = [&](const SwitchSet& set) {
     if (!is_whole) return compile(request.forward, set, target);
     RequestOptions switched = options;

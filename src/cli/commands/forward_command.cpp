@@ -103,7 +103,7 @@ void add_forward_command(CLI::App& app) {
                    "safetensors file for the outputs: sample; out_sample; decoded; mean and logvar; last_hidden_state, "
                    "...; - for "
                    "standard output")
-      ->check(written_as({".safetensors"}))
+      ->check(written_as({".safetensors"}, Dash::kTaken))
       ->required()
       ->type_name("FILE");
   command->add_option("--pass", arguments->pass,

@@ -42,7 +42,7 @@ void refuse_options_of_requests(const std::string& pass, const LadderOptions& op
 }  // namespace
 
 LadderSubject::LadderSubject(const Engine& engine, std::string pass, const ImageSize& size, LadderOptions& options)
-    : engine_(engine), pass_(pass_of(engine, std::move(pass))) {
+    : engine_(engine), pass_(pass_of(engine, std::move(pass))), size_(size) {
   if (pass_.empty()) {
     resolve_size(*engine.pipeline, size, options.request);
     options.request.images = images_of(options.request, *engine.pipeline);
@@ -111,7 +111,7 @@ void LadderSubject::check_switches(const SwitchSet& switches) const {
 std::vector<IdleOption> LadderSubject::idle_options(const LadderOptions& options) const {
   const RequestOptions& request = options.request;
   if (!made_) return engine_.pipeline->idle_options(request, {});
-  std::vector<IdleOption> idle = idle_of_pass(pass_, request);
+  std::vector<IdleOption> idle = idle_of_pass(engine_, pass_, request, size_);
   const std::string reason = "it is for whole requests, and this is one pass";
   if (request.guidance_scale) idle.push_back({"guidance", reason});
   if (request.true_cfg_scale) idle.push_back({"true_cfg_scale", reason});

@@ -44,6 +44,7 @@ class LadderSubject {
 
   const Engine& engine_;
   std::string pass_;
+  ImageSize size_;  ///< as asked
   std::optional<LadderPass> made_;
 };
 

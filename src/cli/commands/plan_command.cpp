@@ -214,7 +214,8 @@ void print_plan(const PlanArguments& arguments) {
   options.switches = asked.fixed;
   if (is_whole) resolve_size(*engine.pipeline, arguments.size, options);
   const WithoutEffect without_effect(log, arguments.switches);
-  without_effect.say(is_whole ? engine.pipeline->idle_options(options, {}) : idle_of_pass(arguments.pass, options));
+  without_effect.say(is_whole ? engine.pipeline->idle_options(options, {})
+                              : idle_of_pass(engine, arguments.pass, options, arguments.size));
   AutoRequest request =
       is_whole
           ? make_auto_request(*engine.pipeline, options)

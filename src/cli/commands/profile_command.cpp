@@ -69,7 +69,8 @@ void run_profile(const ProfileArguments& arguments) {
   options.switches = asked.fixed;
   if (is_whole) resolve_size(*engine.pipeline, arguments.size, options);
   const WithoutEffect without_effect(log, arguments.switches);
-  without_effect.say(is_whole ? engine.pipeline->idle_options(options, {}) : idle_of_pass(arguments.pass, options));
+  without_effect.say(is_whole ? engine.pipeline->idle_options(options, {})
+                              : idle_of_pass(engine, arguments.pass, options, arguments.size));
   const AutoRequest request =
       is_whole
           ? make_auto_request(*engine.pipeline, options)
@@ -86,6 +87,7 @@ void run_profile(const ProfileArguments& arguments) {
   const Profile measured = profile(
       run, *engine.backend, arguments.options,
       [&](std::string_view phase, std::int64_t done, std::int64_t total) { progress.show(phase, done, total); });
+  progress.clear();
   if (arguments.output.is_json())  // the table has the same information
     for (const std::string& disturbance : measured.disturbances) log.info("disturbed: {}", disturbance);
   const PlanRecord plan = describe_plan(run.session.program());
@@ -136,7 +138,7 @@ void add_profile_command(CLI::App& app) {
       ->check(written_as({".json"}))
       ->type_name("FILE");
   command->add_option("--out", arguments->save, "result file to write (schema headroom.result/1); - for --json")
-      ->check(written_as({".json"}))
+      ->check(written_as({".json"}, Dash::kTaken))
       ->type_name("FILE");
   add_table_options(*command, arguments->output, "print the result file instead of the table");
   command->footer(

@@ -66,10 +66,22 @@ auto with_progress(bool quiet, const Work& work) {
   return work([&](std::string_view phase, std::int64_t done, std::int64_t total) { shown.show(phase, done, total); });
 }
 
+/// Throws a usage Error for options of pictures if none is asked for.
+void require_pictures(const ReportArguments& arguments, const std::set<ChartFormat>& formats) {
+  const std::size_t pages = formats.count(ChartFormat::kHtml);
+  if (formats.size() > pages) return;
+  for (const auto& [option, is_given] :
+       {std::pair("--width", !arguments.width.empty()), std::pair("--no-titles", arguments.no_titles),
+        std::pair("--no-notes", arguments.no_notes)})
+    if (is_given)
+      fail_usage("{} would change nothing: it is for png, svg and pdf, and --format has none of them", option);
+}
+
 void report(const ReportArguments& arguments) {
   const Log log(arguments.quiet);
   ReportOptions options = arguments.options;
   options.formats = parse_formats(arguments.formats, options.tables);
+  require_pictures(arguments, options.formats);
   std::optional<Price> price;
   if (!arguments.price.empty()) price = Price::parse(arguments.price);  // checked before anything is read
   if (!arguments.width.empty()) options.style.width = FigureWidth::parse(arguments.width);

@@ -420,7 +420,7 @@ void add_run_command(CLI::App& app) {
       ->add_option("--out", arguments->out,
                    "PNG to write: fox.png; for several prompts fox-1.png and so on; for labels a grid with a column "
                    "for each; - for standard output")
-      ->check(written_as({".png"}))
+      ->check(written_as({".png"}, Dash::kTaken))
       ->type_name("FILE")
       ->capture_default_str();
   command->add_flag("--json", arguments->as_json, "machine-readable summary");

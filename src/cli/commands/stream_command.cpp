@@ -257,7 +257,7 @@ void add_stream_command(CLI::App& app, ExitCode& exit_code) {
       ->type_name("ADDRESS");
   add_search_option(*command, arguments->stream.new_work);
   command->add_option("--save", arguments->save, "write the times of each frame to a result file")
-      ->check(written_as({".json"}))
+      ->check(written_as({".json"}, Dash::kTaken))
       ->type_name("FILE");
   command->add_flag("--json", arguments->as_json,
                     "print the result file instead of the table, to standard error if --out is -");

@@ -266,7 +266,7 @@ void add_sweep_command(CLI::App& app) {
       ->add_option("--out", arguments->out,
                    "result file, which a sweep needs; its existing cells are kept, unless they have fewer trials or "
                    "processes")
-      ->check(written_as({".json"}))
+      ->check(written_as({".json"}, Dash::kTaken))
       ->type_name("FILE");
   command->add_flag(
       "--floors", arguments->floors,

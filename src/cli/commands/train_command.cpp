@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/interrupt.hpp"
 #include "base/output.hpp"
 #include "base/progress.hpp"
@@ -71,9 +72,9 @@ double measure_peak(const TrainingConfig& config, Backend& backend) {
   return gemm.work / (gemm.ms / 1e3);
 }
 
-/// A result file of the times of the steps, without the first ones, which warm up.
+/// A result file of the times of the steps, without the first ones, which warm up, and of the machine's conditions.
 ResultFile result_of(const Trainer& trainer, const SwitchSet& switches, const Backend& backend,
-                     std::vector<double> step_ms) {
+                     std::vector<double> step_ms, const Conditions& conditions) {
   const TrainingConfig& config = trainer.config();
   const StepSize& size = config.size;
   nlohmann::json request = {{"pass", "training step"}, {"batch", size.batch}, {"micro_batches", size.micro_batches}};
@@ -89,7 +90,9 @@ ResultFile result_of(const Trainer& trainer, const SwitchSet& switches, const Ba
   constexpr std::ptrdiff_t kWarmUp = 3;
   const std::ptrdiff_t warmup = std::min(kWarmUp, std::ssize(step_ms) - 1);
   step_ms.erase(step_ms.begin(), step_ms.begin() + warmup);
-  result.trials.push_back(make_series("step", Trials{.wall_ms = std::move(step_ms), .warmup = warmup}));
+  Trials trials{.wall_ms = std::move(step_ms), .warmup = warmup};
+  trials.conditions = conditions.part(static_cast<std::size_t>(warmup), trials.wall_ms.size());
+  result.trials.push_back(make_series("step", trials));
   add_plan_and_memory(result, file.plans, trainer.session(), trainer.store(), backend);
   file.results.push_back(std::move(result));
   return file;
@@ -102,22 +105,33 @@ void train(const TrainArguments& arguments) {
   }
   const SwitchSet switches = SwitchSet::parse(arguments.switches.list);
   const TrainingConfig config = read_training_config(arguments);
+  if (arguments.steps > config.steps)
+    fail_usage("--steps {}: the run ends after {}, its key steps", arguments.steps, format_count(config.steps, "step"));
   const std::unique_ptr<Backend> backend = open_backend(arguments.device);
   const SwitchSet applicable = switches.for_target(backend->properties().target);
   Trainer trainer(config, applicable, *backend);
   const Log log(arguments.device.quiet);
   WithoutEffect(log, arguments.switches).say(trainer.compiled().declined);
-  if (arguments.dry_run) return print_run(trainer);
+  if (arguments.dry_run) {
+    print_run(trainer);
+    return trainer.require_start();
+  }
 
   Progress progress("training", config.steps, arguments.device.quiet);
   const Interruptible until_saved;  // an interruption ends the run with a checkpoint
   std::optional<Interrupted> interrupted;
   double loss = 0;
   std::vector<double> step_ms;
+  std::optional<ConditionsProbe> probe;
+  if (!arguments.save.empty()) probe.emplace(pci_bus_id_of(*backend));
   RunOptions options{.out = arguments.out, .resume = arguments.resume};
   if (arguments.steps > 0) options.last_step = arguments.steps;
   if (arguments.mfu) options.peak_flops = measure_peak(config, *backend);
+  options.before_step = [&] {
+    if (probe) probe->begin();
+  };
   options.on_step = [&](const StepRecord& record) {
+    if (probe) probe->add_trial();
     loss = record.loss;
     step_ms.push_back(record.ms);
     progress.set(record.step);
@@ -143,7 +157,7 @@ void train(const TrainArguments& arguments) {
               format_count(outcome.last_step, "step"), config.steps, loss,
               outcome.validation ? fmt::format(", validation {:.4f}", *outcome.validation) : std::string());
   if (!arguments.save.empty() && !step_ms.empty())
-    write_results(arguments.save, result_of(trainer, applicable, *backend, std::move(step_ms)));
+    write_results(arguments.save, result_of(trainer, applicable, *backend, std::move(step_ms), probe->take()));
   if (interrupted) throw *interrupted;
 }
 
@@ -167,12 +181,15 @@ void add_train_command(CLI::App& app) {
       ->type_name("N");
   command->add_option("--set", arguments->settings, "replace a value of CONFIG: optimizer.clip=0.5; may be repeated")
       ->type_name("KEY=VALUE");
-  command->add_flag("--dry-run", arguments->dry_run, "only say what the run consists of, and the memory that it takes");
-  command->add_flag("--mfu", arguments->mfu,
-                    "first measure the rate of bare products; the log then tells each step's share of it");
-  command->add_option("--save", arguments->save, "write the times of the steps and their memory to a result file")
-      ->check(written_as({".json"}))
-      ->type_name("FILE");
+  CLI::Option* const dry_run = command->add_flag("--dry-run", arguments->dry_run,
+                                                 "only say what the run consists of, and the memory that it takes");
+  CLI::Option* const mfu = command->add_flag(
+      "--mfu", arguments->mfu, "first measure the rate of bare products; the log then tells each step's share of it");
+  CLI::Option* const save =
+      command->add_option("--save", arguments->save, "write the times of the steps and their memory to a result file")
+          ->check(written_as({".json"}))
+          ->type_name("FILE");
+  for (CLI::Option* const of_a_run : {mfu, save}) dry_run->excludes(of_a_run);
   add_switches(*command, arguments->switches, "lossless");
   add_device_arguments(*command, arguments->device);
   command->footer(

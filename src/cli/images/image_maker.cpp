@@ -12,6 +12,7 @@
 #include "media/read_image.hpp"
 #include "media/resize.hpp"
 #include "pipelines/stages/images.hpp"
+#include "text/unicode.hpp"
 
 namespace headroom {
 namespace {
@@ -76,6 +77,10 @@ void set_images(const Pipeline& pipeline, const ImageJob& job, PreparedImage& pr
 
 PreparedImage prepare(const Pipeline& pipeline, const ImageJob& job, const SwitchSet& switches) {
   if (job.prompt && pipeline.text_readers().empty()) fail_usage("{} reads no text", pipeline.name());
+  for (const auto& [what, text] : {std::pair("the prompt", &job.prompt),
+                                   {"the second prompt", &job.prompt_2},
+                                   {"the negative prompt", &job.negative_prompt}})
+    if (*text) check_utf8(**text, what);
   PreparedImage prepared{.options = {.text_tokens = job.text_tokens,
                                      .steps = job.steps,
                                      .guidance_scale = job.guidance,

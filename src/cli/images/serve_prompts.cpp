@@ -88,6 +88,8 @@ class Server {
 
   void make(const nlohmann::json& request, const std::string& context, nlohmann::json reply) {
     const ImageJob job = with_json(defaults_, request, {"id", "out"}, context);
+    if (!job.prompt && engine_.pipeline->labels().empty())
+      fail_usage("{}: {} has no labels and needs a prompt", context, engine_.pipeline->name());
     const std::filesystem::path out = get_string(request, "out", context);
     if (out.extension() != ".png")
       fail_usage("{}: out is {}, expected a name that ends in .png", context, out.string());

@@ -94,8 +94,8 @@ VideoWriteOptions write_options(const StreamVideoArguments& arguments) {
 void add_stream_video_options(CLI::App& command, StreamVideoArguments& arguments) {
   command
       .add_option("--input", arguments.input,
-                  "input video; - for standard input; test:WIDTHxHEIGHT@FPS:FRAMES for a moving test image, scene:... "
-                  "for moving shapes")
+                  "input video; - for standard input; test:WIDTHxHEIGHT@FPS:FRAMES for a moving test image, endless "
+                  "without :FRAMES; scene:... for moving shapes")
       ->required()
       ->type_name("VIDEO");
   command

@@ -1,6 +1,8 @@
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
+#include <span>
 
 #include "base/text/format.hpp"
 #include "doctor/checks/families.hpp"
@@ -58,8 +60,35 @@ void find_huge_pages_off(const MachineFacts& facts, std::string_view id, Finding
        .cost = {.words = "TLB misses in large weights and activations on a CPU", .factor = {}}});
 }
 
+namespace {
+
+/// "a/unet/*.safetensors a/vae/*.safetensors": every file, by its folder if there are several.
+std::string shell_words_of(std::span<const std::filesystem::path> files) {
+  if (files.size() == 1) return files.front().native();
+  std::set<std::string> patterns;
+  for (const std::filesystem::path& file : files)
+    patterns.insert((file.parent_path() / ("*" + file.extension().native())).native());
+  return fmt::format("{}", fmt::join(patterns, " "));
+}
+
+}  // namespace
+
 void find_cold_page_cache(const MachineFacts& facts, std::string_view id, Findings& findings) {
-  if (!facts.model || !facts.model->cached_bytes || facts.model->bytes == 0) return;
+  if (!facts.model || facts.model->bytes == 0) return;
+  const std::string of_files =
+      "mincore of " + (facts.model->files.size() == 1 ? facts.model->files.front().native()
+                                                      : format_count(std::ssize(facts.model->files), "file"));
+  if (!facts.model->cached_bytes) {
+    findings.push_back(
+        {.id = std::string(id),
+         .severity = Severity::kUnknown,
+         .sentence = "Whether the model's files are in memory is not known.",
+         .evidence = {{of_files, "nothing: this user may not write them", "their resident pages"}},
+         .mend = "look as the owner of the files",
+         .cost = {.words = fmt::format("the first load may read {} from the disk", format_bytes(facts.model->bytes)),
+                  .factor = {}}});
+    return;
+  }
   const std::uint64_t missing = facts.model->bytes - std::min(facts.model->bytes, *facts.model->cached_bytes);
   if (2 * missing < facts.model->bytes) return;
   findings.push_back(
@@ -67,14 +96,9 @@ void find_cold_page_cache(const MachineFacts& facts, std::string_view id, Findin
        .severity = Severity::kCould,  // loading only, and only the first time
        .sentence = fmt::format("{} of the model's {} are not in memory yet.", format_bytes(missing),
                                format_bytes(facts.model->bytes)),
-       .evidence = {{"mincore of " + (facts.model->files.size() == 1
-                                          ? facts.model->files.front().native()
-                                          : format_count(std::ssize(facts.model->files), "file")),
-                     format_bytes(*facts.model->cached_bytes) + " resident", format_bytes(facts.model->bytes)}},
-       .mend = fmt::format("read it once: cat {} >/dev/null",
-                           facts.model->files.size() == 1
-                               ? facts.model->files.front().native()
-                               : (facts.model->files.front().parent_path() / "*.safetensors").native()),
+       .evidence = {{of_files, format_bytes(*facts.model->cached_bytes) + " resident",
+                     format_bytes(facts.model->bytes)}},
+       .mend = fmt::format("read it once: cat {} >/dev/null", shell_words_of(facts.model->files)),
        .cost = {.words = fmt::format("the first load reads {} from the disk", format_bytes(missing)), .factor = {}}});
 }
 

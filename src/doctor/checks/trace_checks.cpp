@@ -129,10 +129,16 @@ void find_casts(const TraceFacts& facts, std::string_view id, Findings& findings
 void find_late_launches(const TraceFacts& facts, std::string_view id, Findings& findings) {
   const double idle = facts.late_us, span = facts.span_us();
   if (span <= 0 || idle <= kLeastShare * span) return;
+  const auto share = [&](double us) { return fmt::format("{} of {}", format_ms(us / 1000), format_ms(span / 1000)); };
   findings.push_back(finding_of_share(
-      id, fmt::format("The GPU is idle for {:.0f}% of the time, waiting for launches.", 100 * idle / span),
-      {{"gaps before kernels whose launch began when the GPU had no work, beyond those of a CUDA graph",
-        fmt::format("{} of {}", format_ms(idle / 1000), format_ms(span / 1000)), "below 2%"},
+      id,
+      fmt::format("Launches come too late: the GPU would be idle for {:.0f}% of the time by them, even if the host "
+                  "never waited.",
+                  100 * idle / span),
+      {{"gaps before kernels whose launch began when the GPU had no work", share(facts.idle_of(IdleCause::kLaunch)),
+        "below 2%"},
+       {"the launches replayed without waits and compilation, beyond the gaps of a CUDA graph", share(idle),
+        "below 2%"},
        {"launches of the host", count_and_time(facts.launches), "fewer"},
        {"cudaGraphLaunch", std::to_string(facts.graph_launches),
         facts.graph_launches == 0 ? "one for each step" : "more"}},

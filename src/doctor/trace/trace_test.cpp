@@ -17,6 +17,7 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 std::filesystem::path recorded(const std::string& name) {
   return source_dir(kSourceDir) / "tests/doctor/traces" / (name + ".json.gz");
@@ -282,6 +283,9 @@ TEST(GpuTrace, IdleBySynchronizationOfAHostThatIsSlowBesides) {
   EXPECT_NEAR(facts.without_syncs_us, 9 * 600 + 300, 10);
   EXPECT_NEAR(facts.late_us, 9 * 300, 30) << "what remains when the waits are gone";
   EXPECT_THAT(ids_of(findings_of(facts)), ElementsAre("trace-late-launches", "trace-syncs"));
+  const Finding late = findings_of(facts).front();
+  EXPECT_THAT(late.evidence[0].value, StartsWith(format_ms(facts.idle_of(IdleCause::kLaunch) / 1000) + " of "));
+  EXPECT_THAT(late.evidence[1].value, StartsWith(format_ms(facts.late_us / 1000) + " of ")) << "which is not seen";
 }
 
 TEST(GpuTrace, TheFirstLaunchesOfATraceAreSlow) {

@@ -217,11 +217,11 @@ class Comparer {
     const bool has_one = std::ranges::any_of(comparison_.benchmarks, is_of_one);
     if (options_.process_noise && !has_one)
       comparison_.notes.emplace_back("--process-noise changes nothing: no benchmark has one process on each side");
-    // With fewer trials it would not be judged either.
-    const auto has_trials = [&](const ComparedBenchmark& one) {
-      return is_of_one(one) && one.effect.limit == kOneProcessEach;
+    // With fewer trials or unsettled times it would not be judged either.
+    const auto would_be_judged = [&](const ComparedBenchmark& one) {
+      return is_of_one(one) && one.effect.limit == kOneProcessEach && one.unsettled.empty();
     };
-    if (!options_.process_noise && std::ranges::any_of(comparison_.benchmarks, has_trials))
+    if (!options_.process_noise && std::ranges::any_of(comparison_.benchmarks, would_be_judged))
       comparison_.notes.emplace_back(
           "one process on each side: --process-noise 3% judges it, if processes of one build differ by 3%");
   }
@@ -235,6 +235,10 @@ class Comparer {
   void compare_one(const std::string& name, const Result& base, const Result& changed) {
     for (const std::string& difference : configuration_differences(base.configuration, changed.configuration))
       differences_[difference].push_back(name);
+    // Networks of several pipelines are called "transformer", and all checkpoints of training "step-00000020".
+    const std::optional<std::int64_t>&own = base.subject.parameters, &other = changed.subject.parameters;
+    if (own && other && *own != *other)
+      differences_[fmt::format("parameters of the model: {} against {}", *other, *own)].push_back(name);
     const bool one_fits = is_out_of_memory(base) != is_out_of_memory(changed);
     const std::size_t first = comparison_.benchmarks.size();
     if (has_times(base) && has_times(changed)) {

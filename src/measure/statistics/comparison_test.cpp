@@ -151,6 +151,27 @@ TEST(Compare, IsInconclusiveOnSingleProcessesUnlessGivenTheirNoise) {
   EXPECT_EQ(exit_code_of(compare_results(base, changed, {.process_noise = 0.03})), ExitCode::kRegression);
 }
 
+TEST(Compare, RefusesAnotherModelOfTheSameName) {
+  ResultFile base = file({result("a", 10, 8)}), changed = file({result("a", 10, 8)});
+  base.results[0].subject.parameters = 80560;
+  EXPECT_EQ(compare_results(base, changed).benchmarks.size(), 1U) << "where one side does not count them";
+  changed.results[0].subject.parameters = 49808;
+  EXPECT_THAT(message_of([&] { (void)compare_results(base, changed); }),
+              HasSubstr("--force): parameters of the model: 49808 against 80560 of "));
+}
+
+TEST(Compare, AdvisesTheNoiseOfProcessesOnlyWhereItWouldJudge) {
+  const ResultFile base = file({result("a", 10, 1)}), changed = file({result("a", 20, 1)});
+  const auto advice = [](const Comparison& comparison) {
+    std::string notes;
+    for (const std::string& note : comparison.notes) notes += note;
+    return notes;
+  };
+  EXPECT_THAT(advice(compare_results(base, changed)), HasSubstr("--process-noise 3% judges it"));
+  const ResultFile unsettled = file({disturbed(result("a", 20, 1))});
+  EXPECT_THAT(advice(compare_results(base, unsettled)), Not(HasSubstr("--process-noise")));
+}
+
 TEST(Compare, RefusesAnotherMachineWithAllThatDiffers) {
   const ResultFile base = file({result("a", 10, 8)});
   ResultFile changed = file({result("a", 10, 8)});

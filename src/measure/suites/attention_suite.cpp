@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "backends/device.hpp"
 #include "base/clock.hpp"
 #include "base/tensors/random.hpp"
 #include "ir/ranks/collectives.hpp"
@@ -124,16 +125,23 @@ ResultFile bench_attention(Backend& backend, const AttentionBenchOptions& option
                                                                    .ranks = ranks}));
     }
     std::vector<Trials> trials(sides.size());
+    std::vector<ConditionsProbe> probes;
+    for (std::size_t side = 0; side < sides.size(); ++side) probes.emplace_back(pci_bus_id_of(backend));
     for (int trial = -kWarmup; trial < options.trials; ++trial)
       for (std::size_t side = 0; side < sides.size(); ++side) {
+        probes[side].begin();
         const double milliseconds = sides[side]->run_ms();
-        if (trial < 0)
+        if (trial < 0) {
           ++trials[side].warmup;
-        else
-          trials[side].wall_ms.push_back(milliseconds);
+          continue;
+        }
+        probes[side].add_trial();
+        trials[side].wall_ms.push_back(milliseconds);
       }
-    for (std::size_t side = 0; side < sides.size(); ++side)
+    for (std::size_t side = 0; side < sides.size(); ++side) {
+      trials[side].conditions = probes[side].take();
       file.results.push_back(sides[side]->result(backend, std::move(trials[side])));
+    }
   }
   return file;
 }

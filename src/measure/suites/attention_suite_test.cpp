@@ -20,6 +20,8 @@ TEST(AttentionSuite, MeasuresEachLengthOnOneRankAndOnSeveral) {
   ASSERT_EQ(file.results.size(), 4U);
   for (const Result& result : file.results) {
     EXPECT_EQ(series_of(result, "attention").time_ms.size(), 3U);
+    EXPECT_EQ(series_of(result, "attention").conditions.preemptions.size(), 3U)
+        << "so that disturbed times are unsettled";
     EXPECT_GT(result.memory->peak_bytes.value(), 2 * 16 * 33 * 4 * 4) << "q, k, v and the result";
   }
   EXPECT_EQ(file.results[2].name, "64 tokens, causal, 2 of 16, 1 rank");

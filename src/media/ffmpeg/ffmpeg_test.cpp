@@ -299,7 +299,11 @@ TEST_F(Ffmpeg, SaysWhatCannotBeWritten) {
     return error_of([&] { (void)open_video_writer(name, format, options); });
   };
   EXPECT_EQ(complaint(file("a.xyz"), kSmall),
-            file("a.xyz") + " has no suffix of a video container; expected .mp4, .mkv, .webm, .y4m or .rgb");
+            file("a.xyz") +
+                " has no suffix of a video container; expected .mp4, .mkv, .webm, .y4m or .rgb, or null: "
+                "to discard the frames");
+  for (const char* name : {"a.gif", "a.apng"})
+    EXPECT_THAT(complaint(file(name), kSmall), HasSubstr("which has no 4:2:0; expected .mp4, ")) << name;
   EXPECT_THAT(complaint(file("a.png"), kSmall), HasSubstr("which is no file with a video"));
   EXPECT_THAT(complaint(file("a.wav"), kSmall), HasSubstr("which is no file with a video"));
   EXPECT_THAT(complaint("-", kSmall, {.container = VideoContainer::kFfmpeg}), StartsWith("standard output cannot be "));

@@ -91,16 +91,20 @@ struct FreeOutput {
 };
 using AvOutput = std::unique_ptr<AVFormatContext, FreeOutput>;
 
+constexpr const char* kWhatCanBeWritten = "expected .mp4, .mkv, .webm, .y4m or .rgb, or null: to discard the frames";
+
 AvOutput open_container(const std::string& name) {
   AVFormatContext* context = nullptr;
   const int status = ffmpeg().avformat_alloc_output_context2(&context, nullptr, nullptr, name.c_str());
-  if (status == AVERROR(EINVAL))
-    fail("{} has no suffix of a video container; expected .mp4, .mkv, .webm, .y4m or .rgb", name);
+  if (status == AVERROR(EINVAL)) fail_usage("{} has no suffix of a video container; {}", name, kWhatCanBeWritten);
   if (status < 0) fail("cannot write {}: {}", name, ffmpeg_reason(status));
   AvOutput output(context);
-  if ((context->oformat->flags & AVFMT_NOFILE) != 0 || context->oformat->video_codec == AV_CODEC_ID_NONE)
-    fail("{} would be {}, which is no file with a video; expected .mp4, .mkv, .webm, .y4m or .rgb", name,
-         context->oformat->long_name);
+  const AVCodecID codec = context->oformat->video_codec;
+  if ((context->oformat->flags & AVFMT_NOFILE) != 0 || codec == AV_CODEC_ID_NONE)
+    fail_usage("{} would be {}, which is no file with a video; {}", name, context->oformat->long_name,
+               kWhatCanBeWritten);
+  if (codec == AV_CODEC_ID_GIF || codec == AV_CODEC_ID_APNG)
+    fail_usage("{} would be {}, which has no 4:2:0; {}", name, context->oformat->long_name, kWhatCanBeWritten);
   return output;
 }
 

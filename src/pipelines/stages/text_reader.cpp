@@ -4,10 +4,12 @@
 
 #include "base/error.hpp"
 #include "base/tensors/divide_up.hpp"
+#include "text/unicode.hpp"
 
 namespace headroom {
 
 HostTensor TextReader::tokenize(std::string_view text, std::int64_t most) const {
+  check_utf8(text);  // without the template, which would shift the place that the error names
   if (pad_multiple != 0)
     most = std::min(
         most, std::max(round_up(count_tokens(text) + dropped_tokens, pad_multiple) - dropped_tokens, std::int64_t{1}));
@@ -21,6 +23,7 @@ HostTensor TextReader::tokenize(std::string_view text, std::int64_t most) const 
 }
 
 std::int64_t TextReader::count_tokens(std::string_view text) const {
+  check_utf8(text);
   return std::ssize(tokenizer.encode(before + std::string(text) + after).ids) - dropped_tokens;
 }
 

@@ -59,6 +59,7 @@ class LiveStream final : public StreamModel {
   [[nodiscard]] std::vector<IdleOption> idle_options(const StreamOptions& options) const override {
     std::vector<IdleOption> idle = StreamModel::idle_options(options);
     if (options.strength) idle.push_back({"strength", network_.name + " begins each frame with the one before"});
+    if (options.text_tokens != 0) idle.push_back({"text_tokens", network_.name + " reads no text"});
     const std::string reason = network_.name + " reads no prompt to be guided by";
     if (options.guidance_scale) idle.push_back({"guidance", reason});
     if (options.guidance_delta) idle.push_back({"delta", reason});

@@ -105,16 +105,17 @@ std::string command(std::string_view name, const Candidate& candidate, std::stri
   return command_for_pass(name, candidate, pass_name_of(candidate), options);
 }
 
-/// "arena,bf16"; "baseline" if there are no switches.
-std::string switches_of(const Candidate& candidate) {
-  const std::vector<std::string>& switches = candidate.measurement->switches();
+/// "arena,bf16"; "baseline" if there are no switches. A pass has no ranks.
+std::string switches_of(const Candidate& candidate, bool is_pass) {
+  std::vector<std::string> switches = candidate.measurement->switches();
+  if (is_pass) std::erase_if(switches, [](const std::string& name) { return name.starts_with("cp="); });
   return switches.empty() ? "baseline" : escape_html(fmt::format("{}", fmt::join(switches, ",")));
 }
 
 /// "--opt arena,bf16 --quality 500": the options with the candidate's switches, so that it is what the command
 /// measures.
-std::string with_switches(const Candidate& candidate, std::string_view options) {
-  return fmt::format("--opt {} {}", switches_of(candidate), options);
+std::string with_switches(const Candidate& candidate, std::string_view options, bool is_pass = false) {
+  return fmt::format("--opt {} {}", switches_of(candidate, is_pass), options);
 }
 
 /// "lossless", or "lossless,steps=4" for a frame, whose steps are a switch of the command.
@@ -141,7 +142,7 @@ std::string how_to_measure_quality(const Dataset& dataset, const Candidate& cand
     return "measure the error of a pass with <code>bench/forward_error.py</code>";
   const std::string pass = pass_name_of(candidate).empty() ? "forward" : pass_name_of(candidate);
   return "measure the error of a pass with " +
-         command_for_pass("ladder", candidate, pass, with_switches(candidate, "--out error"));
+         command_for_pass("ladder", candidate, pass, with_switches(candidate, "--out error", /*is_pass=*/true));
 }
 
 std::string how_to_profile(const Candidate& candidate) {

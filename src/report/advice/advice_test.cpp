@@ -381,6 +381,20 @@ TEST(Advice, NamesACommandThatTakesTheModel) {
                         "--width 256 --opt fp8 --out error</code>"));
 }
 
+TEST(Advice, SaysOnHowManyGpus) {
+  const auto text = [](const std::vector<std::string>& switches, const char* device) {
+    Entry one = named(baseline(), "flux-dev", true), two = named(step(switches, 20), "flux-dev", true);
+    for (Entry* entry : {&one, &two}) entry->result.configuration.device = device;
+    test::set_memory(two.result, 1 << 20, 8 << 20, 8 << 20);
+    return decision_text({one, two});
+  };
+  const std::string html = text({"arena", "cp=2:ring"}, "cuda");
+  EXPECT_THAT(html, HasSubstr("10 steps (16x16 image tokens), on 2 GPUs; measured"));
+  EXPECT_THAT(html, HasSubstr("at the peak of each, on 2 GPUs, of "));
+  EXPECT_THAT(text({"arena", "cp=2:ring"}, "cpu"), testing::Not(HasSubstr(" GPUs"))) << "ranks of a CPU share it";
+  EXPECT_THAT(text({"fp8", "cp=2:ring"}, "cuda"), HasSubstr("--opt fp8 --out error</code>")) << "a pass has no ranks";
+}
+
 TEST(Advice, NamesACommandOfTheSameWork) {
   const auto exact_of = [](const char* model, Subject subject) {
     subject.name = model;

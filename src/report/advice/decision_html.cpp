@@ -65,6 +65,17 @@ std::string batch_text(const Candidate& c) {
   return batch && *batch > 1 ? fmt::format("{} at once", *batch) : "one at once";
 }
 
+/// "on 2 GPUs" for ranks that each have their own; empty for one device. Ranks of a CPU share it.
+std::string gpus_text(const Candidate& c) {
+  constexpr std::string_view kRanks = "cp=";
+  const Configuration& configuration = c.measurement->result->configuration;
+  if (!configuration.device.starts_with("cuda")) return {};
+  const auto found =
+      std::ranges::find_if(configuration.applied, [&](const std::string& name) { return name.starts_with(kRanks); });
+  if (found == configuration.applied.end()) return {};
+  return fmt::format("on {} GPUs", found->substr(kRanks.size(), found->find(':') - kRanks.size()));
+}
+
 /// Infinite if unknown, so that any known peak is less.
 double peak_of(const Candidate& c) {
   const std::optional<MemoryReport>& memory = c.measurement->result->memory;
@@ -138,14 +149,18 @@ std::string cards(const Dataset& dataset, const Candidate& c, double most) {
     html += card("Against the baseline", label_factor(c.on_baseline->value) + " as fast",
                  interval_text(c.on_baseline->interval, label_factor, "no interval: " + no_factor_interval_of(c)));
   html += quality_card(c, most);
+  const std::string gpus = gpus_text(c);
+  const std::string peak = gpus.empty() ? "at the peak" : "at the peak of each, " + gpus;
   if (const std::optional<MemoryReport>& memory = m.result->memory; memory && memory->peak_bytes)
     html += card("Memory", label_bytes(static_cast<double>(*memory->peak_bytes)),
                  memory->device_total_bytes
-                     ? fmt::format("at the peak, of {}", label_bytes(static_cast<double>(*memory->device_total_bytes)))
-                     : "at the peak");
+                     ? fmt::format("{}, of {}", peak, label_bytes(static_cast<double>(*memory->device_total_bytes)))
+                     : peak);
   if (dataset.price() && c.per_second > 0)
-    html += card(fmt::format("Cost of 1,000 {}", noun_of(c)), cost_of(dataset, c),
-                 fmt::format("at {}, {}", dataset.price()->text(), rate_text(c)));
+    html +=
+        card(fmt::format("Cost of 1,000 {}", noun_of(c)), cost_of(dataset, c),
+             fmt::format("at {}{}, {}", dataset.price()->text(),
+                         gpus.empty() ? "" : fmt::format(" for the machine with all GPUs, {}", gpus), rate_text(c)));
   else if (c.per_second > 0)
     html += card("Throughput", rate_text(c),
                  stream ? fmt::format("{} of {} dropped", stream->dropped, format_count(stream->came, "frame"))
@@ -278,7 +293,8 @@ std::pair<std::string, std::string> headline(const View& view, const Decision& d
             d.unsettled.empty()
                 ? "No configuration of Headroom was timed here."
                 : "No configuration of Headroom has a settled time here: measure again on a quiet machine."};
-  const std::string work = escape_html(work_text(*shown->scenario)), name = name_html(name_of(*shown->measurement));
+  const std::string name = name_html(name_of(*shown->measurement)), gpus = gpus_text(*shown);
+  const std::string work = escape_html(work_text(*shown->scenario) + (gpus.empty() ? "" : ", " + gpus));
   if (d.deploy)
     return {"Deploy " + name, fmt::format("The fastest {} for {}; measured {}.{}", allowed_text(*shown, most), work,
                                           escape_html(day_of(shown->measurement->file->created)), doubt_text(d))};

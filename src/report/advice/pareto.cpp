@@ -82,16 +82,23 @@ std::vector<const ParetoPoint*> line_through(const std::vector<const ParetoPoint
 
 constexpr std::size_t kMostNamed = 5;  // points; more are numbered, and all are on a narrow screen
 
-std::vector<ParetoPoint> by_cost(std::vector<ParetoPoint> points) {
-  std::ranges::stable_sort(points, {}, &ParetoPoint::cost);
+/// By cost, then by value.
+std::vector<ParetoPoint> in_order(std::vector<ParetoPoint> points) {
+  std::ranges::stable_sort(points, {},
+                           [](const ParetoPoint& point) { return std::pair(point.cost, *point.quality.value); });
   return points;
 }
 
-/// A place in a plot of kPlotWidth x kPlotHeight pixels, about that of the charts.
+/// The size of a plot in pixels, about that of the charts.
+struct PlotSize {
+  double width = 0, height = 0;
+};
+constexpr PlotSize kWidePlot = {780, 370}, kNarrowPlot = {260, 190};
+
+/// A place in a plot.
 struct PlotPlace {
   double x = 0, y = 0;  // y grows upwards
 };
-constexpr double kPlotWidth = 780, kPlotHeight = 370;
 
 /// A point with its whisker, in pixels.
 struct PlacedPoint {
@@ -99,7 +106,7 @@ struct PlacedPoint {
   Interval whisker;  // of y
 };
 
-std::vector<PlacedPoint> placed(const std::vector<ParetoPoint>& points) {
+std::vector<PlacedPoint> placed(const std::vector<ParetoPoint>& points, const ParetoAxes& axes, const PlotSize& plot) {
   double most_cost = 0, high = 0, low = std::numeric_limits<double>::infinity();
   for (const ParetoPoint& point : points) {
     const double value = *point.quality.value;
@@ -108,15 +115,16 @@ std::vector<PlacedPoint> placed(const std::vector<ParetoPoint>& points) {
     high = std::max({high, value, ends.high});
     low = std::min({low, value, ends.low});
   }
+  if (axes.quality_end) high = std::max(high, *axes.quality_end);
   if (find_metric(points.front().quality.metric)->scale == LossScale::kGrowth) low = 0;  // where the axis begins
   constexpr double kBeyond = 1.1;  // an axis ends at a round number beyond its highest value
   const auto share = [](double part, double whole) { return whole > 0 ? part / (kBeyond * whole) : 0; };
-  const auto y_of = [&](double value) { return kPlotHeight * share(value - low, high - low); };
+  const auto y_of = [&](double value) { return plot.height * share(value - low, high - low); };
   std::vector<PlacedPoint> all;
   for (const ParetoPoint& point : points) {
     const double y = y_of(*point.quality.value);
     const std::optional<Interval>& interval = point.quality.interval;
-    all.push_back({.at = {kPlotWidth * share(point.cost, most_cost), y},
+    all.push_back({.at = {plot.width * share(point.cost, most_cost), y},
                    .whisker = interval ? Interval{y_of(interval->low), y_of(interval->high)} : Interval{y, y}});
   }
   return all;
@@ -134,8 +142,11 @@ bool covers_line(const PlotPlace& at, double half_width, double half_height, con
 }
 
 /// The side of each point on which its number covers no point, whisker, line or number before it, if there is one.
+/// `on_line` are the indices of the points that the dashed line joins.
 std::vector<std::string_view> sides_of_numbers(const std::vector<PlacedPoint>& points,
-                                               const std::vector<PlotPlace>& line) {
+                                               const std::vector<std::size_t>& on_line) {
+  std::vector<PlotPlace> line;
+  for (const std::size_t i : on_line) line.push_back(points[i].at);
   constexpr std::pair<std::string_view, PlotPlace> kSides[] = {
       {"right", {20, 0}}, {"bottom", {0, -20}}, {"top", {0, 20}}, {"left", {-20, 0}}};
   constexpr double kNear = 15;  // from centre to centre, what overlaps
@@ -200,14 +211,15 @@ bool is_left_of_line(const ParetoPoint& point, const std::vector<const ParetoPoi
 }  // namespace
 
 json draw_pareto(std::vector<ParetoPoint> points, const ParetoAxes& axes) {
-  points = by_cost(std::move(points));
+  points = in_order(std::move(points));
   json line = json::array(), items = json::array(), intervals = json::array(), texts = json::array();
+  json numbers = json::array();  // of a narrow screen
   const bool has_numbers = points.size() > kMostNamed;
-  const std::vector<PlacedPoint> places = placed(points);
   const std::vector<const ParetoPoint*> joined = line_through(frontier_of(points, axes));
-  std::vector<PlotPlace> corners;
-  for (const ParetoPoint* point : joined) corners.push_back(places[static_cast<std::size_t>(point - points.data())].at);
-  const std::vector<std::string_view> sides = sides_of_numbers(places, corners);
+  std::vector<std::size_t> on_line;
+  for (const ParetoPoint* point : joined) on_line.push_back(static_cast<std::size_t>(point - points.data()));
+  const std::vector<std::string_view> sides = sides_of_numbers(placed(points, axes, kWidePlot), on_line),
+                                      narrow_sides = sides_of_numbers(placed(points, axes, kNarrowPlot), on_line);
   for (std::size_t i = 0; i < points.size(); ++i) {
     const ParetoPoint& point = points[i];
     const ParetoPoint* const better = beaten_by(i, points, axes);
@@ -222,13 +234,16 @@ json draw_pareto(std::vector<ParetoPoint> points, const ParetoAxes& axes) {
                                            : "beaten by " + better->labels.front());
     std::string text = point.labels.front();
     if (point.labels.size() > 1) text += fmt::format(" and {} more", point.labels.size() - 1);
-    if (has_numbers) text = fmt::format("{}", items.size() + 1);
-    texts.push_back({{"value", json::array({point.cost, *point.quality.value})}, {"text", text}});
+    const std::string number = fmt::format("{}", i + 1);
+    if (has_numbers) text = number;
+    const json at = json::array({point.cost, *point.quality.value});
+    numbers.push_back({{"value", at}, {"text", number}, {"label", {{"position", narrow_sides[i]}}}});
+    texts.push_back({{"value", at}, {"text", text}});
     if (has_numbers)
       texts.back()["label"] = {{"position", sides[i]}};
     else if (is_left_of_line(point, joined))
       texts.back()["label"] = {{"verticalAlign", "bottom"}, {"padding", json::array({0, 0, 3, 0})}};  // above the line
-    items.push_back({{"value", json::array({point.cost, *point.quality.value})},
+    items.push_back({{"value", at},
                      {"text", text},
                      {"tip", tip.json()},
                      {"itemStyle", item_style(is_best ? "orange" : "base", point.is_unsettled)}});
@@ -256,15 +271,15 @@ json draw_pareto(std::vector<ParetoPoint> points, const ParetoAxes& axes) {
                                    {"label", value_label({{"width", 220}, {"overflow", "break"}})}}});
   option["series"].back()["labelLayout"] = {{"hideOverlap", true}};
   if (!has_numbers) option["series"].back()["labelLayout"]["moveOverlap"] = "shiftY";
-  const json numbers = {{"label", {{"fontSize", 10}, {"formatter", fn("label_number")}}}};
+  const json numbered = {{"data", std::move(numbers)}, {"label", {{"fontSize", 10}}}};
   narrow_option(option) = {{"grid", {{"right", 16}}},
                            {"xAxis", {{"splitNumber", 2}}},
-                           {"series", json::array({json::object(), json::object(), json::object(), numbers})}};
+                           {"series", json::array({json::object(), json::object(), json::object(), numbered})}};
   return option;
 }
 
 std::string pareto_note(const std::vector<ParetoPoint>& unordered, const ParetoAxes& axes) {
-  const std::vector<ParetoPoint> points = by_cost(unordered);
+  const std::vector<ParetoPoint> points = in_order(unordered);
   const std::vector<const ParetoPoint*> frontier = frontier_of(points, axes);
   std::string note;
   if (frontier.empty()) {
@@ -276,7 +291,10 @@ std::string pareto_note(const std::vector<ParetoPoint>& unordered, const ParetoA
   }
   if (std::ranges::any_of(points, &ParetoPoint::is_unsettled))
     note += " Hollow points are unsettled: nothing is claimed of their time, and none is on the frontier.";
-  note += " Points from left to right:";
+  const bool has_equal = std::ranges::adjacent_find(points, {}, &ParetoPoint::cost) != points.end();
+  note += fmt::format(" {} from left to right{}:",
+                      points.size() > kMostNamed ? "Points" : "Without room for names, points are numbered",
+                      has_equal ? ", at one place upwards" : "");
   std::size_t number = 0;
   for (const ParetoPoint& point : points) {
     ++number;

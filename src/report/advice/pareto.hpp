@@ -27,6 +27,7 @@ struct ParetoAxes {
   /// How many times as much the second costs as the first, with its interval where costs have noise. Without one, or
   /// without a factor, the costs themselves decide.
   std::function<std::optional<Estimate>(const ParetoPoint&, const ParetoPoint&)> factor = {};
+  std::optional<double> quality_end = {};  ///< of its axis, if that is beyond the highest value
 };
 
 /// Adds a point, or adds its labels to an existing point at the same place.

@@ -38,8 +38,10 @@ var headroom = (function () {
     return String(text).replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replace(/"/g, '&quot;');
   }
 
-  // A name of switches may break after each plus, one of modules after each dot: a zero-width character follows it.
-  function breakable(name) { return name.replace(/\+|\.(?=[^0-9])/g, '$&\ufeff'); }
+  // A name of switches may break after a plus, an equals sign and a colon, one of modules after a dot: a zero-width
+  // character follows it.
+  function breakable(name) { return name.replace(/[+=:](?=[^ ])|\.(?=[^0-9])/g, '$&\ufeff'); }
+  function label_of(params) { return params.data && params.data.text !== undefined ? params.data.text : ''; }
 
   function functions_of(colors) {
     function axis(units) {
@@ -73,8 +75,8 @@ var headroom = (function () {
         var data = params.data || {}, text = data.narrow !== undefined ? data.narrow : data.text;
         return text !== undefined ? text.replace('  ', '\n') : '';
       },
-      label_number: function (params) { return String(params.dataIndex + 1); },
-      label: function (params) { return params.data && params.data.text !== undefined ? params.data.text : ''; },
+      label: label_of,
+      label_breakable: function (params) { return breakable(label_of(params)); },
       axis_name: breakable,
       // Axis values with names: {"$fn": "axis_named", "$with": {"64": "128x128"}}.
       axis_named: function (names) {

@@ -31,17 +31,17 @@ std::vector<ParetoPoint> points_of(const Scenario& scenario, std::vector<const M
 }
 
 nlohmann::json draw(const std::vector<ParetoPoint>& points) {
-  nlohmann::json option = draw_pareto(points, size_axes());
-  option["xAxis"] = byte_axis("size of the weights", std::ranges::max(points, {}, &ParetoPoint::cost).cost * 1.2);
-  option["xAxis"]["min"] = 0;
-  option["yAxis"] = value_axis("accuracy", "axis_percent");
-  option["yAxis"].update({{"scale", true}, {"nameLocation", "end"}, {"nameGap", 10}});
+  ParetoAxes axes = size_axes();
   constexpr double kNearAll = 0.8;  // above this, the axis would end above 100%
   for (const ParetoPoint& point : points) {
     const QualityRecord& accuracy = point.quality;
-    if (std::max(*accuracy.value, accuracy.interval ? accuracy.interval->high : 0) > kNearAll)
-      option["yAxis"]["max"] = 1;
+    if (std::max(*accuracy.value, accuracy.interval ? accuracy.interval->high : 0) > kNearAll) axes.quality_end = 1;
   }
+  nlohmann::json option = draw_pareto(points, axes);
+  option["yAxis"] = value_axis("accuracy", "axis_percent");
+  option["yAxis"].update({{"scale", true}, {"nameLocation", "end"}, {"nameGap", 10}});
+  if (axes.quality_end) option["yAxis"]["max"] = *axes.quality_end;
+  set_byte_axis(option, "size of the weights", std::ranges::max(points, {}, &ParetoPoint::cost).cost * 1.2);
   return option;
 }
 

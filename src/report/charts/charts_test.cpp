@@ -231,7 +231,7 @@ TEST(OptimizationFlow, LeavesOutWhatIsNoise) {
   EXPECT_THAT(
       chart.notes.back(),
       MatchesRegex("Not drawn as steps, because no change of theirs is known to exceed the noise: arena \\(1.00x "
-                   "\\[.*\\]\\); graph \\(unsettled\\)."));
+                   "\\[.*\\] since the baseline\\); graph \\(unsettled\\)."));
   results.resize(2);
   results.push_back(make_result({"arena", "fuse"}, around(100)));
   const Drawn none = charts::optimization_flow(make_dataset({make_file(results)}));
@@ -656,7 +656,7 @@ TEST(Roofline, PutsKernelsUnderMeasuredRoofs) {
   EXPECT_EQ(copy["data"][0][1].get<double>() / copy["data"][0][0].get<double>(), 200e9);
   std::map<std::string, json> by_name;
   for (const json& series : option["series"]) by_name[series["name"]] = series["data"];
-  EXPECT_EQ(by_name["fastest product in bf16"][1]["value"][1], 1e12);
+  EXPECT_EQ(by_name["fastest product in bf16, 1.00 TFLOP/s"][1][1], 1e12);
   EXPECT_EQ(by_name["f32"], json::array({by_name["f32"][0], by_name["f32"][1]}));
   EXPECT_EQ(by_name["f32"][0]["value"], json::parse("[1000.0, 200e9]"));
   EXPECT_THAT(charts::roofline(ladder_dataset()).charts, IsEmpty());

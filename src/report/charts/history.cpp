@@ -142,6 +142,8 @@ json draw(const Track& track) {
                           {"nameLocation", "end"},
                           {"nameGap", 12},
                           {"nameTextStyle", {{"align", "left"}}}});
+  // In a low plot texts of the highest points are placed above it, and the axis's name above them.
+  narrow_option(option) = {{"grid", {{"top", 72}}}, {"yAxis", {{"nameGap", 36}}}};
   option["series"] =
       json::array({{{"type", "line"}, {"data", items}, {"symbol", "circle"}, {"lineStyle", {{"color", color("base")}}}},
                    vertical_whiskers(std::move(intervals)),

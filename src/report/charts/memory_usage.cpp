@@ -102,7 +102,6 @@ json draw(const std::vector<MemoryRow>& rows) {
   json option = base_option();
   option["grid"] = {{"left", 8}, {"bottom", 44}, {"containLabel", true}};
   option["yAxis"] = name_axis(std::move(names));
-  option["xAxis"] = byte_axis("device memory", most);
   const auto series = [](const char* name, json data, std::string_view role) {
     return json{{"type", "bar"},     {"stack", "memory"},       {"name", name},
                 {"barMaxWidth", 26}, {"data", std::move(data)}, {"itemStyle", {{"color", color(role)}}}};
@@ -111,6 +110,7 @@ json draw(const std::vector<MemoryRow>& rows) {
       json::array({series("used at the peak", used, "blue"), series("allocated, not used", held, "blue_soft")});
   option["series"][1]["label"] = value_label({{"lineHeight", 14}});
   fit_bars(option, texts, narrow_texts);
+  set_byte_axis(option, "device memory", most);
   add_legend(option, {"used at the peak", "allocated, not used"}, 12);
   return option;
 }

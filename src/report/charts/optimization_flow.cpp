@@ -15,6 +15,21 @@ namespace {
 
 using nlohmann::json;
 
+constexpr int kNarrowLabel = 66, kNarrowLine = 12;  // pixels
+
+/// The number of lines, at most, in which a node's text is broken on a narrow screen.
+int narrow_lines_of(const std::string& text) {
+  constexpr std::size_t kLetters = 10;  // of a line
+  int lines = 0;
+  for (std::size_t at = 0; at < text.size(); ++lines) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::size_t most = std::min(end, at + kLetters);
+    const std::size_t stop = most == end ? end : text.find_last_of(" =+:", most);
+    at = stop == std::string::npos || stop <= at ? most : stop + 1;
+  }
+  return lines;
+}
+
 /// Node names only have to differ; the displayed text is separate.
 class Flow {
  public:
@@ -63,14 +78,22 @@ class Flow {
                                        {"textBorderColor", color("panel")},
                                        {"textBorderWidth", 3}}}}});
     // On a narrow screen the flow runs down, and names are placed below their bars.
-    narrow_option(option)["series"] =
-        json::array({{{"orient", "vertical"},
-                      {"nodeGap", 70},
-                      {"left", 30},
-                      {"right", 40},
-                      {"top", 10},
-                      {"bottom", 40},
-                      {"label", {{"position", "bottom"}, {"width", 66}, {"fontSize", 10}, {"lineHeight", 12}}}}});
+    int lines = 2;
+    for (const json& node : nodes_)
+      if (node["depth"] == depth) lines = std::max(lines, narrow_lines_of(node["text"].get<std::string>()));
+    const int bottom = kNarrowLine * lines + 10;
+    narrow_option(option)["series"] = json::array({{{"orient", "vertical"},
+                                                    {"nodeGap", 70},
+                                                    {"left", 30},
+                                                    {"right", 40},
+                                                    {"top", 10},
+                                                    {"bottom", bottom},
+                                                    {"label",
+                                                     {{"position", "bottom"},
+                                                      {"width", kNarrowLabel},
+                                                      {"fontSize", 10},
+                                                      {"lineHeight", kNarrowLine},
+                                                      {"formatter", fn("label_breakable")}}}}});
     return option;
   }
 
@@ -86,32 +109,36 @@ struct Kept {
   std::string first = {};  ///< the first switch of the rungs between both that are not drawn; empty if there is none
 };
 
-/// The reason why a rung is not a step of the flow; empty if it is one.
-std::string why_not(const RungView& rung, const Measurement& before, const std::optional<Estimate>& factor) {
+/// The reason why a rung is not a step of the flow; empty if it is one. `step` names the step drawn before it, whose
+/// measurement is `before`.
+std::string why_not(const RungView& rung, const Measurement& before, const std::string& step,
+                    const std::optional<Estimate>& factor) {
+  const auto since = [&](const Estimate& one) { return fmt::format("{} since {}", label_factor(one), step); };
   if (rung.is_declined()) return "declined";
   if (rung.is_unsettled()) return "unsettled";
   if (!factor || !factor->interval) return "no interval";
-  if (are_equal_in_time(factor)) return label_factor(*factor);
+  if (are_equal_in_time(factor)) return since(*factor);
   const double change_ms = before.time().median_ms - rung.measurement->time().median_ms;
   // Rounds may tell the contrary of the medians, of which a flow of time consists.
-  return (factor->value > 1) == (change_ms > 0) ? "" : label_factor(*factor) + ", against the medians";
+  return (factor->value > 1) == (change_ms > 0) ? "" : since(*factor) + ", against the medians";
 }
 
 /// `left_out` receives the names of the other rungs, with reasons.
 std::vector<Kept> kept_of(const Dataset& dataset, const LadderView& ladder, std::vector<std::string>& left_out) {
   std::vector<Kept> kept;
   const Measurement* before = ladder.baseline.measurement;
-  std::string first;
+  std::string first, step = "the baseline";
   for (const RungView& rung : ladder.cumulative) {
     const std::optional<Estimate> factor = dataset.factor(*before, *rung.measurement);
     const std::string added = fmt::format("{}", fmt::join(rung.added, "+"));
-    if (const std::string why = why_not(rung, *before, factor); !why.empty()) {
+    if (const std::string why = why_not(rung, *before, step, factor); !why.empty()) {
       left_out.push_back(fmt::format("{} ({})", added, why));
       if (first.empty() && !rung.is_declined()) first = added;
       continue;
     }
     kept.push_back({.rung = &rung, .factor = *factor, .first = std::exchange(first, {})});
     before = rung.measurement;
+    step = added;
   }
   return kept;
 }

@@ -44,8 +44,8 @@ json draw(const KernelSet& set, double bandwidth) {
   least = std::pow(10, std::floor(std::log10(least)));
   most = std::max(10 * least, std::pow(10, std::ceil(std::log10(most))));
   json option = base_option();
-  option["grid"] = {{"left", 8}, {"right", 130}, {"bottom", 44}, {"containLabel", true}};
-  option["xAxis"] = value_axis("intensity: operations for each byte that must move", "axis_plain");
+  option["grid"] = {{"left", 8}, {"right", 24}, {"bottom", 44}, {"containLabel", true}};
+  option["xAxis"] = value_axis("intensity: operations per byte moved", "axis_plain");
   option["xAxis"].update({{"type", "log"}, {"min", least}, {"max", most}});
   option["yAxis"] = value_axis("operations per second", "axis_flops");
   option["yAxis"].update({{"type", "log"},
@@ -56,20 +56,13 @@ json draw(const KernelSet& set, double bandwidth) {
   option["series"] = json::array();
   double top = 0;
   for (const auto& [type, roof] : roofs) top = std::max(top, roof);
-  const auto line = [&](std::string name, json data, std::string_view role, const std::string& text) {
-    json last = {
-        {"value", data.back()},
-        {"text", text},
-        {"label", {{"show", true}, {"position", "right"}, {"color", color("text")}, {"formatter", fn("label")}}}};
-    data.erase(data.size() - 1);
-    data.push_back(last);
+  const auto line = [&](std::string name, json data, std::string_view role) {
     option["series"].push_back({{"type", "line"},
                                 {"name", std::move(name)},
                                 {"silent", true},
                                 {"symbol", "circle"},
                                 {"symbolSize", 1},
-                                {"labelLayout", {{"moveOverlap", "shiftY"}}},
-                                {"data", data},
+                                {"data", std::move(data)},
                                 {"lineStyle", {{"width", 1.5}, {"type", "dashed"}, {"color", color(role)}}},
                                 {"itemStyle", {{"color", color(role)}}}});
   };
@@ -77,11 +70,11 @@ json draw(const KernelSet& set, double bandwidth) {
   line(fmt::format("copy, {}", label_si(bandwidth, "B/s")),
        json::array({json::array({least, least * bandwidth}),
                     json::array({std::min(most, top / bandwidth), std::min(most, top / bandwidth) * bandwidth})}),
-       "gold", "");
+       "gold");
   for (const auto& [type, roof] : roofs)
-    line(fmt::format("fastest product in {}", type),
+    line(fmt::format("fastest product in {}, {}", type, label_si(roof, "FLOP/s")),
          json::array({json::array({std::max(least, roof / bandwidth), roof}), json::array({most, roof})}),
-         role_of_compute_type(type), label_si(roof, "FLOP/s"));
+         role_of_compute_type(type));
   for (auto& [type, items] : points)
     option["series"].push_back({{"type", "scatter"},
                                 {"name", type},
@@ -91,7 +84,7 @@ json draw(const KernelSet& set, double bandwidth) {
   std::vector<std::string> names;
   for (const json& series : option["series"]) names.push_back(series["name"]);
   add_legend(option, names, 36);
-  narrow_option(option)["grid"]["right"] = 92;
+  narrow_option(option)["grid"]["right"] = 16;
   return option;
 }
 

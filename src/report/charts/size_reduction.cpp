@@ -85,7 +85,7 @@ std::optional<Chart> draw_sizes_alone(const LadderView& ladder) {
               .height = height_of_bars(names_of(bars)),
               .variant = "alone"};
   const double most = std::ranges::max(bars, {}, &Bar::value).value;
-  chart.option["xAxis"].update(byte_axis("weights, as the kernels hold them", most));
+  set_byte_axis(chart.option, "weights, as the kernels hold them", most);
   if (is_judged) chart.notes.emplace_back("Accuracy is with its 95% score interval.");
   note_revisions(chart.notes, shown);
   return chart;

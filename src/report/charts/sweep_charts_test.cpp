@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "measure/protocol/ladder_rounds.hpp"
 #include "report/charts/charts.hpp"
@@ -215,6 +216,37 @@ TEST(FrechetTime, NumbersManyPoints) {
   results.pop_back();
   const Chart few = charts::frechet_time(make_dataset({make_file(results)})).charts.at(0);
   EXPECT_EQ(few.option["series"][2]["data"][4]["text"], "steps=5");
+  EXPECT_THAT(few.notes.front(),
+              HasSubstr("Without room for names, points are numbered from left to right: 1 steps=1"));
+}
+
+TEST(AccuracySize, NumbersPointsOfOneSizeUpwards) {
+  std::vector<Result> results;
+  for (int i = 0; i < 4; ++i) {
+    results.push_back(make_result({fmt::format("steps={}", i + 1)}, {1}));
+    test::set_quality(results.back(), "accuracy", 0.98 - 0.001 * i, Interval{0.95, 1});
+    test::set_memory(results.back(), 4'000'000, 4'000'000, 4'000'000);
+  }
+  const Chart chart = charts::accuracy_size(make_dataset({make_file(results)})).charts.at(0);
+  EXPECT_THAT(chart.notes.front(), HasSubstr("from left to right, at one place upwards: 1 steps=4; 2 steps=3;"));
+  // On a narrow screen each point has its number, and no two are at one place.
+  const json& numbers = chart.option["media"][0]["option"]["series"][3]["data"];
+  std::set<std::string> sides;
+  for (const json& number : numbers) sides.insert(number["label"]["position"].get<std::string>());
+  EXPECT_EQ(numbers[3]["text"], "4");
+  EXPECT_GE(sides.size(), 2U);
+}
+
+TEST(ByteAxis, HasDivisionsThatItsLabelsFit) {
+  std::vector<Result> results = {make_result({}, {1}), make_result({std::string(60, 'n')}, {1})};
+  for (std::size_t i = 0; i < 2; ++i) {
+    test::set_memory(results[i], 4'000'000, (50 + 100 * static_cast<std::int64_t>(i)) << 20, 150 << 20);
+    results[i].memory->untracked_bytes = 14 << 20;
+  }
+  const json option = charts::memory_usage(make_dataset({make_file(results)})).charts.at(0).option;
+  const auto divisions = [](const json& axis) { return axis["max"].get<double>() / axis["interval"].get<double>(); };
+  EXPECT_EQ(divisions(option["xAxis"]), 3) << "0, 64, 128 and 192 MiB next to long names and texts";
+  EXPECT_LE(divisions(option["media"][0]["option"]["xAxis"]), 3);
 }
 
 TEST(AccuracySize, EndsAtAll) {

@@ -18,7 +18,8 @@ using nlohmann::json;
 
 namespace {
 
-constexpr double kNarrow = 600;      // pixels
+constexpr double kNarrow = 600;  // pixels
+constexpr double kWidePlot = 900;
 constexpr double kNarrowPlot = 330;  // of a screen of 390
 constexpr double kNameWidth = 300;   // of names next to an axis
 constexpr int kNameLine = 13;        // pixels from one line of a name to the next
@@ -243,9 +244,8 @@ void fit_bars(json& option, const std::vector<std::string>& texts, const std::ve
 
 void add_legend(json& option, const std::vector<std::string>& names, int gap) {
   constexpr int kLine = 24;
-  constexpr double kPlot = 900;
   option["legend"] = {{"type", "plain"}, {"top", 0}, {"left", 0}, {"data", names}};
-  option["grid"]["top"] = kLine * legend_lines(names, kPlot, 12) + gap;
+  option["grid"]["top"] = kLine * legend_lines(names, kWidePlot, 12) + gap;
   json& narrow = narrow_option(option);
   narrow["legend"] = {
       {"itemWidth", 16},
@@ -321,12 +321,31 @@ json line_whiskers(json intervals, const std::string& line, std::string_view rol
   return whiskers;
 }
 
-json byte_axis(std::string_view name, double most) {
+namespace {
+
+/// The divisions of an axis of bytes on which `room` pixels are left for its labels.
+json byte_divisions(double most, double room) {
+  constexpr double kLabel = 66;  // "1000 MiB" and a gap
+  const double divisions = std::clamp(std::floor(room / kLabel), 1.0, 5.0);
   double interval = 1;
-  while (interval * 5 < most) interval *= 2;
+  while (interval * divisions < most) interval *= 2;
+  return {{"interval", interval}, {"max", std::max(1.0, std::ceil(most / interval)) * interval}};
+}
+
+/// The width that the margins of a grid leave of a plot.
+double room_in(const json& grid, double width) { return width - grid.value("left", 0.0) - grid.value("right", 0.0); }
+
+}  // namespace
+
+void set_byte_axis(json& option, std::string_view name, double most) {
   json axis = value_axis(name, "axis_bytes");
-  axis.update({{"interval", interval}, {"max", std::max(1.0, std::ceil(most / interval)) * interval}});
-  return axis;
+  const json& names = option["yAxis"]["axisLabel"];
+  const double named = option["yAxis"].value("type", "") == "category" ? names.value("width", 0.0) : 0;
+  axis.update(byte_divisions(most, room_in(option["grid"], kWidePlot) - named));
+  axis["min"] = 0;
+  option["xAxis"].update(axis);
+  json& narrow = narrow_option(option);
+  narrow["xAxis"].update(byte_divisions(most, room_in(narrow["grid"], kNarrowPlot)));
 }
 
 json horizontal_bars(const std::vector<Bar>& bars, std::string_view axis_name, std::string_view axis_fn) {

@@ -90,8 +90,9 @@ void add_legend(nlohmann::json& option, const std::vector<std::string>& names, i
 /// Vertical whiskers of a line in a chart of several: in the line's colour, and hidden with it by the legend.
 [[nodiscard]] nlohmann::json line_whiskers(nlohmann::json intervals, const std::string& line, std::string_view role);
 
-/// An axis of bytes up to `most`, in at most five divisions that are powers of two.
-[[nodiscard]] nlohmann::json byte_axis(std::string_view name, double most);
+/// Makes the horizontal axis one of bytes from 0 up to `most`, in at most five divisions that are powers of two, each
+/// wide enough for its label. To be called after what sets the margins, such as fit_bars().
+void set_byte_axis(nlohmann::json& option, std::string_view name, double most);
 
 /// "of X on Y", under a chart's title.
 [[nodiscard]] std::string subtitle_of(const Scenario& scenario);

@@ -36,9 +36,7 @@ json waterfall(const std::vector<WaterfallStep>& steps, std::string_view total, 
   json option = base_option();
   option["grid"] = {{"left", 8}, {"top", 8}, {"bottom", 44}, {"containLabel", true}};
   option["yAxis"] = name_axis(std::move(names));
-  option["xAxis"] = axis_fn == "axis_bytes"
-                        ? byte_axis(axis_name, std::ranges::max(steps, {}, &WaterfallStep::value).value)
-                        : value_axis(axis_name, axis_fn);
+  option["xAxis"] = value_axis(axis_name, axis_fn);
   option["xAxis"]["min"] = 0;
   const json unseen = {{"color", "transparent"}};
   option["series"] =
@@ -57,6 +55,8 @@ json waterfall(const std::vector<WaterfallStep>& steps, std::string_view total, 
                     {"label", value_label()}}});
   if (!intervals.empty()) option["series"].push_back(horizontal_whiskers(std::move(intervals)));
   fit_bars(option, texts);
+  if (axis_fn == "axis_bytes")
+    set_byte_axis(option, axis_name, std::ranges::max(steps, {}, &WaterfallStep::value).value);
   return option;
 }
 

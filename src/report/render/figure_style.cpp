@@ -29,6 +29,10 @@ bool has_rows(const Chart& chart) {
 /// The minimum height of a narrow figure: that of its plot, or of two plots above each other, below its legend.
 int least_height(const Chart& chart) {
   constexpr int kPlot = 210, kTwoPlots = 440;
+  const auto series = chart.option.find("series");
+  if (series != chart.option.end() && series->is_array() && !series->empty() &&
+      (*series)[0].value("type", "") == "sankey")
+    return chart.height;  // it runs down, with names between its bars
   if (chart.option.contains("grid") && chart.option["grid"].is_array()) return kTwoPlots;
   const nlohmann::json::json_pointer top("/media/0/option/grid/top");
   return chart.option.contains(top) ? chart.option[top].get<int>() + kPlot : 0;
