@@ -133,14 +133,15 @@ TEST_F(Hopper8Attention, TakesStridedOperands) {
     for (const TestStrides strides : {TestStrides::kPadded, TestStrides::kPermuted}) expect_agrees(tile, spec, strides);
 }
 
+/// Others with another --gtest_random_seed.
 TEST_F(Hopper8Attention, AgreesForRandomProblems) {
-  std::mt19937 random(1);
+  std::mt19937 random(1 + static_cast<unsigned>(testing::UnitTest::GetInstance()->random_seed()));
   const auto up_to = [&](std::int64_t most) { return std::uniform_int_distribution<std::int64_t>(1, most)(random); };
   for (int i = 0; i < 200; ++i) {
     const std::int64_t kv_heads = up_to(3);
     const ScaledCase c{.batch = up_to(2),
                        .heads = kv_heads * up_to(3),
-                       .queries = up_to(i % 4 == 0 ? 500 : 150),
+                       .queries = up_to(i % 4 == 0 ? 700 : 150),
                        .keys = up_to(i % 3 == 0 ? 700 : 150),
                        .dim = i % 2 == 0 ? 128 : 64,
                        .kv_heads = kv_heads,
@@ -223,6 +224,7 @@ TEST_F(Hopper8Accuracy, IsWithinFourPercentOfNormalNumbers) {
 TEST_F(Hopper8Accuracy, GivesOnesForOnes) {
   constexpr std::int64_t kDim = 128, kQueries = 130;
   const auto ones = [](std::int64_t, float) { return 1.0; };
+  double worst_of_all = 0;
   for (const std::int64_t keys : {4095, 4097, 16384, 32769})
     for (const double deviation : {0.25, 1.0, 8.0})
       for (const std::int64_t peak :
@@ -239,7 +241,9 @@ TEST_F(Hopper8Accuracy, GivesOnesForOnes) {
         double worst = 0;
         for (const double one : made) worst = std::isnan(one) ? one : std::max(worst, std::fabs(one - 1));
         EXPECT_LE(worst, 0.003) << keys << " keys, deviation " << deviation << ", peak at " << peak;
+        worst_of_all = std::max(worst_of_all, worst);
       }
+  std::printf("values of 1: off by at most %.4f\n", worst_of_all);
 }
 
 TEST_F(Hopper8Attention, SaysWhatItTakes) {
