@@ -202,33 +202,40 @@ TEST(Flux3Pipelines, HaveTheDefaultsOfDiffusers) {
               HasSubstr("11 images are given, expected at most 10"));
 }
 
+/// The latents of a request, under switches that must all be in use.
+HostTensor latents_under(const OpenedPipeline& opened, const PipelineGolden& golden, const std::string& switches) {
+  RequestOptions options = golden.options();
+  options.switches = SwitchSet::parse(switches);
+  Generator generator(*opened.pipeline, *opened.backend, *opened.weights, options);
+  HostTensor made = generator.generate(golden.images());
+  for (const Declined& declined : generator.compiled().declined) ADD_FAILURE() << switches << ": " << declined.reason;
+  return made;
+}
+
+/// Caches that reuse nothing change nothing, whatever texts and references a request has; those of a schedule do.
 TEST(Flux3Pipelines, StepCachesComputeAndReuse) {
   for (const std::string folder : kFlux3Folders) {
     const OpenedPipeline opened = open_flux3(folder, DeviceKind::kCpu);
-    const std::string name = folder == "flux3-base" ? "guided" : "plain";
-    const PipelineGolden golden(folder, name, *opened.pipeline);
-    for (const std::string switches : {"fbcache=1e-9", "teacache=1e-9"}) {
-      RequestOptions options = golden.options();
-      options.switches = SwitchSet::parse(switches);
-      Generator generator(*opened.pipeline, *opened.backend, *opened.weights, options);
-      const HostTensor made = generator.generate(golden.images());
-      EXPECT_TRUE(generator.has_step_cache()) << folder << ' ' << switches;
-      EXPECT_LE(relative_l2(made, golden.expected("latents")), kLatentsError) << folder << ' ' << switches;
+    for (const std::string& name : golden_requests(folder)) {
+      const PipelineGolden golden(folder, name, *opened.pipeline);
+      SCOPED_TRACE(fmt::format("{} {}", folder, name));
+      for (const std::string switches : {"fbcache=1e-9", "teacache=1e-9"})
+        EXPECT_LE(relative_l2(latents_under(opened, golden, switches), golden.expected("latents")), kLatentsError)
+            << switches;
+      for (const std::string switches : {"fbcache=0.1:schedule=10", "teacache=0.1:schedule=10"}) {
+        const double difference = relative_l2(latents_under(opened, golden, switches), golden.expected("latents"));
+        EXPECT_GT(difference, 10 * kLatentsError) << switches;
+        EXPECT_LT(difference, 0.5) << switches;
+      }
     }
   }
 }
 
-/// Ranks share the tokens of the loop, or decline with a reason.
 TEST(Flux3Pipelines, AreDiffusersOnTwoRanks) {
   for (const std::string folder : kFlux3Folders) {
     const OpenedPipeline opened = open_flux3(folder, DeviceKind::kCpu);
     const PipelineGolden golden(folder, "three_references", *opened.pipeline);
-    RequestOptions options = golden.options();
-    options.switches = SwitchSet::parse("cp=2");
-    Generator generator(*opened.pipeline, *opened.backend, *opened.weights, options);
-    EXPECT_LE(relative_l2(generator.generate(golden.images()), golden.expected("latents")), kLatentsError) << folder;
-    for (const Declined& declined : generator.compiled().declined)
-      std::printf("%s: cp: %s\n", folder.c_str(), declined.reason.c_str());
+    EXPECT_LE(relative_l2(latents_under(opened, golden, "cp=2"), golden.expected("latents")), kLatentsError) << folder;
   }
 }
 
