@@ -7,6 +7,7 @@
 
 #include "models/transformers/dual_stream.hpp"
 #include "models/transformers/flux2_common.hpp"
+#include "models/transformers/flux_adapter_names.hpp"
 
 namespace headroom {
 namespace {
@@ -132,8 +133,8 @@ ComponentClass flux2_transformer_class() {
                      "FLUX.2 [klein] 4B, 1024x1024; its checkpoint does not ship: give a folder or --random-weights",
                      flux2_klein_config}},
           .is_modulation = is_flux2_modulation,
-          .adapters = {.prefixes = {"transformer.", "diffusion_model.", "model.diffusion_model.", "lora_unet_",
-                                    "lora_transformer_", "lycoris_", ""}}};
+          .adapters = flux2_adapter_names(),
+          .infer = infer_flux2_config};
 }
 
 }  // namespace headroom

@@ -46,7 +46,7 @@ template <class Config>
   return flux2_common_shapes(config, size.batch, rows * columns, size.text_tokens);
 }
 
-/// Adds these inputs to a graph, with the batch and the tokens of those that are `given`. Throws Error for other extents
+/// Adds these inputs to a graph, with the batch and tokens of those that are `given`. Throws Error for other extents
 /// than the configuration's.
 template <class Inputs, class Config>
 [[nodiscard]] Inputs add_flux2_inputs(Graph& graph, const Config& config, const InputShapes& given) {

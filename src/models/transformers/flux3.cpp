@@ -10,6 +10,7 @@
 #include "models/attention.hpp"
 #include "models/transformers/dual_stream.hpp"
 #include "models/transformers/flux2_common.hpp"
+#include "models/transformers/flux_adapter_names.hpp"
 
 namespace headroom {
 namespace {
@@ -296,6 +297,9 @@ bool is_flux3_modulation(std::string_view param) {
   return param.find("stream_modulations.") != std::string_view::npos || param == "norm_out.linear.weight";
 }
 
+/// Heads of training, which checkpoints of the authors may hold.
+bool is_flux3_training(std::string_view tensor) { return tensor.starts_with("repa_projectors."); }
+
 }  // namespace
 
 ValueId build_flux3(Builder& builder, const Flux3Config& config, const Flux3Inputs& inputs, const ParamSource& params) {
@@ -328,8 +332,9 @@ ComponentClass flux3_transformer_class() {
                      "FLUX.3 [klein] base, 1024x1024; its checkpoint does not ship: give a folder or --random-weights",
                      flux3_klein_base_config}},
           .is_modulation = is_flux3_modulation,
-          .adapters = {.prefixes = {"transformer.", "diffusion_model.", "model.diffusion_model.", "lora_unet_",
-                                    "lora_transformer_", "lycoris_", ""}}};
+          .is_unread = is_flux3_training,
+          .adapters = flux3_adapter_names(),
+          .infer = infer_flux3_config};
 }
 
 }  // namespace headroom

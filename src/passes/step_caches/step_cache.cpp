@@ -179,7 +179,7 @@ std::variant<BlockLoop, std::string> find_block_loop(const Graph& graph) {
   BlockLoop found{.loop = std::get<RegionId>(loop), .follows = std::vector<bool>(graph.nodes().size(), false)};
   if (std::optional<std::string> reason = find_places(graph, found)) return *reason;
 
-  // The last blocks, and what cuts the stream from several that they process together, or joins it from rows of a batch.
+  // The last blocks, and what cuts the stream from several that they process together or joins it from rows of a batch.
   struct Rest {
     std::vector<bool> nodes;
     std::vector<bool> follows;
