@@ -23,13 +23,14 @@ for kind in distilled base; do python3 "$here/bench/peers/flux3_stand_in.py" "$k
 random=(--random-weights 0 --device "$device")
 without_hoist=arena,flash,fuse,align,channels-last,streams,graph
 
-used() { nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits 2>/dev/null | head -1 || echo 0; }
+# MiB that are in use on the visible GPU
+used=(nvidia-smi -i "${CUDA_VISIBLE_DEVICES:-0}" --query-gpu=memory.used --format=csv,noheader,nounits)
 
 # requests NAME KIND SWITCHES COUNT FIELDS [OPTION...]: requests of one process, of which FIELDS are further members in JSON
 requests() {
   local name=$1 kind=$2 switches=$3 before watch began=$SECONDS
-  before=$(used)
-  nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits -lms 50 >"$scratch/used" 2>/dev/null &
+  before=$("${used[@]}" 2>/dev/null | head -1 || true)
+  "${used[@]}" -lms 50 >"$scratch/used" 2>/dev/null &
   watch=$!
   for ((i = 0; i < $4; ++i)); do
     echo "{\"prompt\": \"a red fox in snow\", \"seed\": $i, $5 \"out\": \"$scratch/$name-$i.png\"}"
