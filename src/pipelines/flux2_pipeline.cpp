@@ -152,7 +152,9 @@ std::unique_ptr<Pipeline> open_flux2_pipeline(const PartsSource& source) {
               .after = kFlux2After,
               .stacked_layers = {9, 18, 27}});
   add_autoencoder_of_tokens(parts, source, config.in_channels);
-  return make_flux2(std::move(parts), source.flag("is_distilled", source.class_name() == "Flux2KleinModularPipeline"));
+  const bool is_distilled = source.flag("is_distilled", source.class_name() == "Flux2KleinModularPipeline");
+  if (!is_distilled) read_guider(parts, source);
+  return make_flux2(std::move(parts), is_distilled);
 }
 
 }  // namespace headroom
