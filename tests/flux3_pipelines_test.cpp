@@ -5,16 +5,20 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <map>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "backends/cuda/gpu_test.hpp"
 #include "pipeline_golden.hpp"
+#include "run/weights/lora.hpp"
 
 namespace headroom {
 namespace {
 
+namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -202,33 +206,137 @@ TEST(Flux3Pipelines, HaveTheDefaultsOfDiffusers) {
               HasSubstr("11 images are given, expected at most 10"));
 }
 
+TEST(Flux3Pipelines, HaveTheGuidanceOfTheirGuider) {
+  const TempFolder folder;
+  fs::copy(golden_folder("flux3-base"), folder.path(), fs::copy_options::recursive);
+  nlohmann::json index = read_json(folder / "modular_model_index.json");
+  index["guider"] = {"diffusers", "ClassifierFreeGuidance", {{"pretrained_model_name_or_path", "a/b"}}};
+  write_json(folder / "modular_model_index.json", index);
+  const auto open = [&] { return open_pipeline(folder.path().string()); };
+  EXPECT_THAT(error_of([&] { static_cast<void>(open()); }),
+              HasSubstr("names a guider that is not in it: copy its guider_config.json into the folder"));
+  fs::create_directory(folder / "guider");
+  nlohmann::json guider = {{"_class_name", "ClassifierFreeGuidance"}, {"_diffusers_version", "0.42.1"}};
+  const auto set = [&](const char* key, const nlohmann::json& value) {
+    guider[key] = value;
+    write_json(folder / "guider" / "guider_config.json", guider);
+  };
+  set("guidance_scale", 2.5);
+  EXPECT_EQ(open()->resolve({.switches = {}}).guidance_scale, 2.5);
+  set("use_original_formulation", true);
+  EXPECT_EQ(open()->resolve({.switches = {}}).guidance_scale, 3.5);
+  set("enabled", false);
+  EXPECT_FALSE(open()->resolve({.switches = {}}).classifier_free_guidance);
+  set("stop", 0.8);
+  EXPECT_THAT(error_of([&] { static_cast<void>(open()); }), HasSubstr("guider_config.json: stop is 0.8, expected 1"));
+  set("_class_name", "SkipLayerGuidance");
+  EXPECT_THAT(error_of([&] { static_cast<void>(open()); }),
+              HasSubstr("_class_name is SkipLayerGuidance, expected ClassifierFreeGuidance"));
+}
+
+/// The latents of a request, under switches that must all be in use.
+HostTensor latents_under(const OpenedPipeline& opened, const PipelineGolden& golden, const std::string& switches) {
+  RequestOptions options = golden.options();
+  options.switches = SwitchSet::parse(switches);
+  Generator generator(*opened.pipeline, *opened.backend, *opened.weights, options);
+  HostTensor made = generator.generate(golden.images());
+  for (const Declined& declined : generator.compiled().declined) ADD_FAILURE() << switches << ": " << declined.reason;
+  return made;
+}
+
+/// Caches that reuse nothing change nothing, whatever texts and references a request has; those of a schedule do.
 TEST(Flux3Pipelines, StepCachesComputeAndReuse) {
   for (const std::string folder : kFlux3Folders) {
     const OpenedPipeline opened = open_flux3(folder, DeviceKind::kCpu);
-    const std::string name = folder == "flux3-base" ? "guided" : "plain";
-    const PipelineGolden golden(folder, name, *opened.pipeline);
-    for (const std::string switches : {"fbcache=1e-9", "teacache=1e-9"}) {
-      RequestOptions options = golden.options();
-      options.switches = SwitchSet::parse(switches);
-      Generator generator(*opened.pipeline, *opened.backend, *opened.weights, options);
-      const HostTensor made = generator.generate(golden.images());
-      EXPECT_TRUE(generator.has_step_cache()) << folder << ' ' << switches;
-      EXPECT_LE(relative_l2(made, golden.expected("latents")), kLatentsError) << folder << ' ' << switches;
+    for (const std::string& name : golden_requests(folder)) {
+      const PipelineGolden golden(folder, name, *opened.pipeline);
+      SCOPED_TRACE(fmt::format("{} {}", folder, name));
+      for (const std::string switches : {"fbcache=1e-9", "teacache=1e-9"})
+        EXPECT_LE(relative_l2(latents_under(opened, golden, switches), golden.expected("latents")), kLatentsError)
+            << switches;
+      for (const std::string switches : {"fbcache=0.1:schedule=10", "teacache=0.1:schedule=10"}) {
+        const double difference = relative_l2(latents_under(opened, golden, switches), golden.expected("latents"));
+        EXPECT_GT(difference, 10 * kLatentsError) << switches;
+        EXPECT_LT(difference, 0.5) << switches;
+      }
     }
   }
 }
 
-/// Ranks share the tokens of the loop, or decline with a reason.
 TEST(Flux3Pipelines, AreDiffusersOnTwoRanks) {
   for (const std::string folder : kFlux3Folders) {
     const OpenedPipeline opened = open_flux3(folder, DeviceKind::kCpu);
     const PipelineGolden golden(folder, "three_references", *opened.pipeline);
-    RequestOptions options = golden.options();
-    options.switches = SwitchSet::parse("cp=2");
-    Generator generator(*opened.pipeline, *opened.backend, *opened.weights, options);
-    EXPECT_LE(relative_l2(generator.generate(golden.images()), golden.expected("latents")), kLatentsError) << folder;
-    for (const Declined& declined : generator.compiled().declined)
-      std::printf("%s: cp: %s\n", folder.c_str(), declined.reason.c_str());
+    EXPECT_LE(relative_l2(latents_under(opened, golden, "cp=2"), golden.expected("latents")), kLatentsError) << folder;
+  }
+}
+
+/// A low-rank update of a module, [width -> rows of all modules], in the names of its authors and of diffusers.
+struct ModuleUpdate {
+  std::string theirs;
+  std::vector<std::string> ours;
+};
+
+HostTensor drawn(Shape shape, unsigned seed) {
+  HostTensor tensor(DType::kF32, shape);
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0, 0.2F);
+  for (float& value : tensor.as<float>()) value = normal(random);
+  return tensor;
+}
+
+/// Adapters in the names of Black Forest Labs, whose matmuls join several, do what those in diffusers' names do.
+TEST(Flux3Pipelines, AdaptersMayHaveTheNamesOfTheAuthors) {
+  const std::string flux2 = "transformer_blocks.0.attn.", flux3 = "single_transformer_blocks.1.";
+  const std::map<std::string, std::vector<ModuleUpdate>> updates = {
+      {"flux2-klein",
+       {{"double_blocks.0.img_attn.qkv", {flux2 + "to_q", flux2 + "to_k", flux2 + "to_v"}},
+        {"double_blocks.0.txt_mlp.0", {"transformer_blocks.0.ff_context.linear_in"}},
+        {"single_blocks.1.linear1", {"single_transformer_blocks.1.attn.to_qkv_mlp_proj"}},
+        {"single_stream_modulation.lin", {"single_stream_modulation.linear"}}}},
+      {"flux3-base",
+       {{"single_blocks.1.q_proj", {flux3 + "attn.to_q"}},
+        {"single_blocks.1.mlp_in", {flux3 + "ff.linear_in"}},
+        {"content_mode_blocks.image.0.attn_out", {"mode_blocks.image.0.attn.to_out.0"}},
+        {"early_stream_modulations.txt.lin", {"early_stream_modulations.txt.linear"}}}}};
+  constexpr std::int64_t kRank = 2;
+  for (const auto& [folder, modules] : updates) {
+    const OpenedPipeline plain = open_flux3(folder, DeviceKind::kCpu);
+    const PipelineGolden golden(folder, folder == "flux3-base" ? "guided" : "plain", *plain.pipeline);
+    std::map<std::string, HostTensor> by_authors, by_diffusers;
+    for (const auto& [theirs, ours] : modules) {
+      std::int64_t rows = 0;
+      for (const std::string& module : ours) {
+        const Shape weight = plain.pipeline->denoiser().checkpoint.read(module + ".weight").shape();
+        const std::string name = "transformer." + module;
+        by_diffusers.emplace(name + ".lora_A.weight", drawn({kRank, weight[1]}, 1));
+        by_diffusers.emplace(name + ".lora_B.weight", drawn({weight[0], kRank}, static_cast<unsigned>(2 + rows)));
+        rows += weight[0];
+      }
+      HostTensor all(DType::kF32, {rows, kRank});
+      std::size_t at = 0;
+      for (const std::string& module : ours)
+        for (const float value : by_diffusers.at("transformer." + module + ".lora_B.weight").as<float>())
+          all.as<float>()[at++] = value;
+      by_authors.emplace("diffusion_model." + theirs + ".lora_A.weight",
+                         by_diffusers.at("transformer." + ours.front() + ".lora_A.weight"));
+      by_authors.emplace("diffusion_model." + theirs + ".lora_B.weight", std::move(all));
+    }
+    const TempFolder written;
+    const auto with = [&](const std::map<std::string, HostTensor>& adapter) {
+      write_safetensors(written / "lora.safetensors", adapter);
+      const OpenedPipeline opened = open_flux3(folder, DeviceKind::kCpu);
+      LoraFiles loras;
+      const LoraUse use{.file = (written / "lora.safetensors").string()};
+      opened.pipeline->set_updates(loras.updates({&use, 1}, opened.pipeline->components()));
+      EXPECT_THAT(loras.notes(), testing::IsEmpty());
+      WeightStore weights(*opened.backend, opened.pipeline->components());
+      Generator generator(*opened.pipeline, *opened.backend, weights, golden.options());
+      return generator.generate(golden.images());
+    };
+    const HostTensor authors = with(by_authors), diffusers = with(by_diffusers);
+    EXPECT_LE(relative_l2(authors, diffusers), 1e-6) << folder;
+    EXPECT_GT(relative_l2(authors, golden.expected("latents")), 1e-3) << folder << " is changed";
   }
 }
 

@@ -27,6 +27,8 @@ MATCHES = {"bf16-1328": "1328x1328, bf16", "fp8-1328": "1328x1328, fp8", "bf16-1
            "fp8-batch4": "1024x1024, batch 4, fp8", "vae-decode-1024": "AutoencoderKL, decode 1024x1024, bf16",
            "vae-encode-1024": "AutoencoderKL, encode 1024x1024, bf16", "vae-decode-2048": "AutoencoderKL, decode 2048x2048, bf16",
            "kontext-bf16": "4096 + 4096 image tokens, bf16", "kontext-fp8": "4096 + 4096 image tokens, fp8",
+           "flux3-reference-bf16": "FLUX.3 [klein], 4096 + 4096 image tokens, bf16",
+           "qwen3-4b-80": "Qwen3 4B, states of eight layers, 80 tokens, bf16", "qwen3-4b-512": "the same, 512 tokens, bf16",
            "t5-xxl": "T5-XXL, 512 tokens, bf16", "clip-l": "CLIP-L, 77 tokens, bf16",
            "whole-fp8-1024": "1024x1024, fp8, from a prompt to pixels",
            "sd-turbo-unet": "SD-Turbo's U-Net, 64x64 latents, fp16", "sd-turbo-unet-batch4": "SD-Turbo's U-Net, 64x64 latents, batch 4, fp16",

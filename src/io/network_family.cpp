@@ -27,6 +27,7 @@ struct Family {
 };
 
 constexpr std::string_view kUNet = "UNet2DConditionModel", kFlux = "FluxTransformer2DModel", kVae = "AutoencoderKL",
+                           kFlux2 = "Flux2Transformer2DModel", kFlux3 = "Flux3Transformer2DModel",
                            kClip = "CLIPTextModel", kT5 = "T5EncoderModel", kQwenImage = "QwenImageTransformer2DModel",
                            kQwen25Vl = "Qwen2_5_VLForConditionalGeneration";
 
@@ -67,8 +68,12 @@ constexpr Family kFamilies[] = {
        {"mid_block.attentions.0.transformer_blocks.0.attn2.to_k.weight"}}}},
     {"U-Net without a text", "diffusers", {{{"conv_in.weight"}, {"time_embedding.linear_1.weight"}}}},
     // transformers
-    {"FLUX.2 transformer", "BFL", {{{"single_stream_modulation.lin.weight"}}}},
+    {"FLUX.2 transformer", "BFL", {{{"single_stream_modulation.lin.weight"}}}, kFlux2},
     {"FLUX.2 transformer", "diffusers", {{{"single_stream_modulation.linear.weight"}}}},
+    {"FLUX.3 transformer", "BFL", {{{"emb_in.image.weight"}, {"single_blocks.0.q_proj.weight"}}}, kFlux3},
+    {"FLUX.3 transformer",
+     "diffusers",
+     {{{"x_embedders.image.weight"}, {"single_transformer_blocks.0.attn.to_q.weight"}}}},
     {"Chroma transformer", "BFL", {{{"distilled_guidance_layer.in_proj.bias"}}}},
     {"FLUX.1-Fill transformer", "BFL", {{{"double_blocks.0.img_attn.norm.key_norm.scale"}, {"img_in.weight", 1, 384}}}},
     {"FLUX.1-Depth or Canny transformer",

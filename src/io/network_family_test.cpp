@@ -80,6 +80,9 @@ TEST(NetworkFamily, TellsSizesApart) {
             "FLUX.1 autoencoder / diffusers");
   EXPECT_EQ(network_of(tensors_of({{"single_stream_modulation.lin.weight", {18432, 6144}}})),
             "FLUX.2 transformer / BFL");
+  EXPECT_EQ(
+      network_of(tensors_of({{"emb_in.image.weight", {3072, 128}}, {"single_blocks.0.q_proj.weight", {3072, 3072}}})),
+      "FLUX.3 transformer / BFL");
   EXPECT_EQ(network_of(tensors_of({{"transformer.resblocks.0.mlp.c_fc.weight", {5120, 1280}}})),
             "CLIP-bigG text encoder / OpenCLIP");
   EXPECT_EQ(network_of(tensors_of({{"blk.0.attn_q.weight", {8, 8}}, {"token_embd.weight", {8, 8}}})),

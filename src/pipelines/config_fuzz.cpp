@@ -12,6 +12,7 @@
 #include "base/text/json.hpp"
 #include "base/text/mutated_json_fuzz.hpp"
 #include "models/autoencoders/autoencoder_kl.hpp"
+#include "models/autoencoders/autoencoder_kl_flux2.hpp"
 #include "models/autoencoders/autoencoder_kl_qwen_image.hpp"
 #include "models/autoencoders/autoencoder_tiny.hpp"
 #include "models/config.hpp"
@@ -20,6 +21,8 @@
 #include "models/text_encoders/language_model.hpp"
 #include "models/text_encoders/t5_encoder.hpp"
 #include "models/transformers/flux.hpp"
+#include "models/transformers/flux2.hpp"
+#include "models/transformers/flux3.hpp"
 #include "models/transformers/qwen_image.hpp"
 #include "models/unets/live_stream_unet.hpp"
 #include "models/unets/unet2d.hpp"
@@ -40,12 +43,14 @@ using namespace headroom;
 
 void read_network(const nlohmann::json& config, const std::string& name) {
   if (name == "FluxTransformer2DModel") static_cast<void>(parse_flux_config(config));
+  if (name == kFlux2Transformer) static_cast<void>(parse_flux2_config(config));
+  if (name == kFlux3Transformer) static_cast<void>(parse_flux3_config(config));
   if (name == kQwenImageTransformer) static_cast<void>(parse_qwen_image_config(config));
-  if (name == "AutoencoderKL") static_cast<void>(parse_autoencoder_kl_config(config));
+  if (name == "AutoencoderKL" || name == kAutoencoderKLFlux2) static_cast<void>(parse_autoencoder_kl_config(config));
   if (name == "AutoencoderKLQwenImage") static_cast<void>(parse_autoencoder_kl_qwen_image_config(config));
   if (name == "AutoencoderTiny") static_cast<void>(parse_autoencoder_tiny_config(config));
   if (name.starts_with("CLIPTextModel")) static_cast<void>(parse_clip_text_config(config));
-  if (name == kQwen25Vl || name == kQwen3) static_cast<void>(parse_language_model_config(config));
+  if (name == kQwen25Vl || name == kQwen3 || name == kQwen3Vl) static_cast<void>(parse_language_model_config(config));
   if (name == "GPT2LMHeadModel") static_cast<void>(parse_gpt2_config(config));
   if (name == "T5EncoderModel") static_cast<void>(parse_t5_config(config));
   if (name == "UNet2DConditionModel") static_cast<void>(parse_unet2d_condition_config(config));

@@ -318,6 +318,22 @@ ValueId DiffusionPipeline::add_references(Builder& builder, const Request& reque
   return builder.concat(references, 1);
 }
 
+Predict DiffusionPipeline::beside_references(Builder& builder, const Request& request, ValueId references,
+                                             Predict predict) {
+  if (references == kNoValue) return predict;
+  if (request.classifier_free_guidance) references = builder.concat({references, references}, 0);
+  return [references, tokens = request.image_tokens(), predict = std::move(predict)](Builder& b, ValueId latents,
+                                                                                     ValueId timestep, ValueId step) {
+    const ValueId both = [&] {
+      const auto scope = b.scope("sampler");
+      return b.concat({latents, references}, 1);
+    }();
+    const ValueId velocity = predict(b, both, timestep, step);  // [batch, tokens, channels]
+    const auto scope = b.scope("guidance");
+    return b.slice(velocity, 1, 0, tokens);
+  };
+}
+
 std::vector<TokenInput> DiffusionPipeline::reference_inputs(const Request& request) {
   std::vector<TokenInput> inputs;
   for (std::size_t i = 0; i < request.references.size(); ++i) inputs.push_back({reference_name(i), 1});

@@ -83,6 +83,10 @@ class DiffusionPipeline : public Pipeline {
   /// Adds the loop's inputs for the latents of reference images, [images, tokens, channels] for each. Returns them one
   /// after the other, [images, tokens of all, channels]; kNoValue if there are none.
   [[nodiscard]] ValueId add_references(Builder& builder, const Request& request) const;
+  /// For a denoiser to which references are more image tokens: `predict` on the latents followed by the references,
+  /// [images, tokens, channels], of which it gives the velocity of the latents. Without references it is `predict`.
+  [[nodiscard]] static Predict beside_references(Builder& builder, const Request& request, ValueId references,
+                                                 Predict predict);
   /// The same as inputs whose entries are tokens.
   [[nodiscard]] static std::vector<TokenInput> reference_inputs(const Request& request);
 

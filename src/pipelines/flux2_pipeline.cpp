@@ -72,23 +72,13 @@ Predict Flux2Pipeline::add_denoiser(Builder& builder, const Request& request, co
                            .timestep = kNoValue,
                            .img_ids = input("img_ids", request.image_tokens() + request.reference_tokens()),
                            .txt_ids = input("txt_ids", request.text_tokens)};
-  ValueId references = add_references(builder, request);
-  if (references != kNoValue && request.classifier_free_guidance)
-    references = builder.concat({references, references}, 0);
-  return [this, inputs, references, tokens = request.image_tokens()](Builder& b, ValueId latents, ValueId timestep,
-                                                                     ValueId /*step*/) {
+  const auto predict = [this, inputs](Builder& b, ValueId tokens, ValueId timestep, ValueId /*step*/) {
     Flux2Inputs given = inputs;
     given.timestep = timestep;
-    given.hidden_states = latents;
-    if (references != kNoValue) {
-      const auto scope = b.scope("sampler");
-      given.hidden_states = b.concat({latents, references}, 1);
-    }
-    const ValueId velocity = build_flux2(b, config_, given, denoiser().params());  // [batch, tokens, channels]
-    if (references == kNoValue) return velocity;
-    const auto scope = b.scope("guidance");
-    return b.slice(velocity, 1, 0, tokens);
+    given.hidden_states = tokens;
+    return build_flux2(b, config_, given, denoiser().params());  // [batch, tokens, channels]
   };
+  return beside_references(builder, request, add_references(builder, request), predict);
 }
 
 void Flux2Pipeline::set_denoiser_inputs(Session& denoise, const Request& request) const {
@@ -162,7 +152,9 @@ std::unique_ptr<Pipeline> open_flux2_pipeline(const PartsSource& source) {
               .after = kFlux2After,
               .stacked_layers = {9, 18, 27}});
   add_autoencoder_of_tokens(parts, source, config.in_channels);
-  return make_flux2(std::move(parts), source.flag("is_distilled", source.class_name() == "Flux2KleinModularPipeline"));
+  const bool is_distilled = source.flag("is_distilled", source.class_name() == "Flux2KleinModularPipeline");
+  if (!is_distilled) read_guider(parts, source);
+  return make_flux2(std::move(parts), is_distilled);
 }
 
 }  // namespace headroom

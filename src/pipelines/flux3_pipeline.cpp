@@ -183,6 +183,7 @@ std::unique_ptr<Pipeline> open_flux3_pipeline(const PartsSource& source) {
               .pad_multiple = kFlux3TextStep,
               .stacked_layers = {4, 8, 12, 16, 20, 24, 28, 32}});
   add_autoencoder_of_tokens(parts, source, config.in_channels);
+  if (!config.flow_map) read_guider(parts, source);
   if (config.flow_map != (source.class_name() == "Flux3DistilledModularPipeline"))
     fail("{} is a {}, but flow_map of its transformer is {}", source.place(), source.class_name(), config.flow_map);
   return make_flux3(std::move(parts));

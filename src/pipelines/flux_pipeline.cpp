@@ -93,22 +93,13 @@ Predict FluxPipeline::add_denoiser(Builder& builder, const Request& request, con
                     .img_ids = input("img_ids", {request.image_tokens() + request.reference_tokens(), axes()}),
                     .txt_ids = input("txt_ids", {request.text_tokens, axes()})};
   if (config_.guidance_embeds) inputs.guidance = input("guidance", {request.batch()});
-  ValueId reference = add_references(builder, request);
-  if (reference != kNoValue && request.classifier_free_guidance) reference = builder.concat({reference, reference}, 0);
-  return [this, inputs, reference, tokens = request.image_tokens()](Builder& b, ValueId latents, ValueId timestep,
-                                                                    ValueId /*step*/) {
+  const auto predict = [this, inputs](Builder& b, ValueId tokens, ValueId timestep, ValueId /*step*/) {
     FluxInputs given = inputs;
     given.timestep = timestep;
-    given.hidden_states = latents;
-    if (reference != kNoValue) {
-      const auto scope = b.scope("sampler");
-      given.hidden_states = b.concat({latents, reference}, 1);
-    }
-    const ValueId velocity = build_flux(b, config_, given, denoiser().params());  // [batch, tokens, channels]
-    if (reference == kNoValue) return velocity;
-    const auto scope = b.scope("guidance");
-    return b.slice(velocity, 1, 0, tokens);
+    given.hidden_states = tokens;
+    return build_flux(b, config_, given, denoiser().params());  // [batch, tokens, channels]
   };
+  return beside_references(builder, request, add_references(builder, request), predict);
 }
 
 void FluxPipeline::set_denoiser_inputs(Session& denoise, const Request& request) const {

@@ -295,7 +295,7 @@ void require_parts(const PartsSource& source, std::span<const PartNeed> needs) {
     const std::string named = source.class_of(need.role);
     if (!named.empty() && need.class_name.find(named) == std::string_view::npos && !is_tokenizer(need.role) &&
         need.role != kSchedulerRole)
-      fail("{}: {} is {}, expected {}", source.place(), need.role, named, need.class_name);
+      fail("{}: {} is {}, expected {}", source.place(), need.role, printable_name(named), need.class_name);
   }
 }
 

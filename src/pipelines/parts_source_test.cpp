@@ -3,11 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "base/files/file.hpp"
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
+#include "base/text/json.hpp"
 #include "pipelines/pipeline.hpp"
 
 namespace headroom {
@@ -94,6 +98,73 @@ TEST_F(PartsFolder, PartsOfAnotherClassAreRefused) {
 fs::path golden(const std::string& name) { return source_dir(kSourceDir) / "tests/goldens/pipelines" / name; }
 
 /// Copies without some parts; the originals' replace them.
+/// Values that a file of a stranger may have anywhere.
+std::vector<nlohmann::json> hostile_values() {
+  nlohmann::json deep = 1;
+  for (int i = 0; i < 200; ++i) deep = nlohmann::json::array({std::move(deep)});
+  return {nullptr,
+          -1,
+          1e308,
+          true,
+          "",
+          "..",
+          "/etc",
+          std::string(10'000, 'x'),
+          "a\nb\x1b[31m",
+          nlohmann::json::array(),
+          {nullptr, nullptr},
+          {"a\nb", "c\nd"},
+          {"diffusers", "a\nb", {{"pretrained_model_name_or_path", "a\nb"}}},
+          {"diffusers", "AutoencoderKL", 1, 2},
+          nlohmann::json::object(),
+          std::move(deep)};
+}
+
+/// An index is read, or is an Error of one line that can be printed. Its parts are empty folders.
+TEST_F(PartsFolder, HostileIndicesAreReadOrRefused) {
+  const auto expect_line = [](const std::string& error, const nlohmann::json& index) {
+    const bool is_printable = std::ranges::all_of(error, [](char c) { return static_cast<unsigned char>(c) >= ' '; });
+    EXPECT_TRUE(is_printable && !error.empty()) << index.dump().substr(0, 500) << ": " << error;
+  };
+  const nlohmann::json whole = {
+      {"_class_name", "Flux2KleinPipeline"},
+      {"_blocks_class_name", "Flux2KleinAutoBlocks"},
+      {"is_distilled", false},
+      {"guider", {"diffusers", "ClassifierFreeGuidance"}},
+      {"scheduler", {"diffusers", "FlowMatchEulerDiscreteScheduler"}},
+      {"text_encoder", {"transformers", "Qwen3ForCausalLM"}},
+      {"tokenizer", {"transformers", "Qwen2TokenizerFast"}},
+      {"transformer", {"diffusers", "Flux2Transformer2DModel", {{"pretrained_model_name_or_path", "a/b"}}}},
+      {"vae", {"diffusers", "AutoencoderKLFlux2"}}};
+  int read = 0, refused = 0;
+  for (const bool has_folders : {false, true}) {
+    if (has_folders)
+      for (const auto& [role, value] : whole.items())
+        if (value.is_array()) fs::create_directory(folder_ / role);
+    for (const auto& [key, unused] : whole.items()) {
+      for (const nlohmann::json& value : hostile_values()) {
+        nlohmann::json index = whole;
+        index[key] = value;
+        write_json(folder_ / "modular_model_index.json", index);
+        expect_line(error_of([&] { static_cast<void>(open_pipeline(folder_.path().string())); }), index);
+        try {
+          const std::unique_ptr<PartsSource> parts = open_parts_folder(folder_.path());
+          for (const auto& [role, also_unused] : whole.items()) {
+            static_cast<void>(parts->class_of(role));
+            static_cast<void>(parts->repository_of(role));
+          }
+          ++read;
+        } catch (const Error& error) {
+          expect_line(error.what(), index);
+          ++refused;
+        }
+      }
+    }
+  }
+  EXPECT_GT(read, 100);
+  EXPECT_GT(refused, 10);
+}
+
 class GivenParts : public testing::Test {
  protected:
   GivenParts() {

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/files/file.hpp"
+#include "base/text/printable.hpp"
 #include "ir/param_name.hpp"
 #include "media/resize.hpp"
 #include "models/autoencoders/autoencoder_kl_flux2.hpp"
@@ -114,7 +115,7 @@ const PipelineClass* find_class(const Component& component) {
 const PipelineClass& class_of(const PartsSource& source) {
   const auto* const found = std::ranges::find(kPipelines, source.class_name(), &PipelineClass::name);
   if (found == std::end(kPipelines))
-    fail("{} is a {}, which is not supported; expected one of {}", source.place(), source.class_name(),
+    fail("{} is a {}, which is not supported; expected one of {}", source.place(), printable_name(source.class_name()),
          fmt::join(kPipelines | std::views::transform(&PipelineClass::name), ", "));
   return *found;
 }

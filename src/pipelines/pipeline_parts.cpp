@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/text/json.hpp"
+#include "base/text/printable.hpp"
 #include "models/config.hpp"
 #include "pipelines/schedules/scheduler.hpp"
 
@@ -62,6 +63,35 @@ GenerationDefaults read_defaults(const fs::path& folder) {
   if (has("pixel_format"))
     defaults.pixels = parse_pixel_format(generation.at("pixel_format"), context + ": pixel_format");
   return defaults;
+}
+
+void read_guider(PipelineParts& parts, const PartsSource& source) {
+  constexpr std::string_view kGuider = "guider", kGuidance = "ClassifierFreeGuidance";
+  if (!source.has(kGuider)) {
+    if (!source.class_of(kGuider).empty())
+      fail("{} names a guider that is not in it: copy its guider_config.json into the folder {}", source.place(),
+           (source.folder() / kGuider).string());
+    return;
+  }
+  constexpr const char* kFile = "guider_config.json";
+  const fs::path folder = source.folder() / kGuider;
+  const nlohmann::json config = read_json(folder / kFile);
+  config::read_in(folder.string(), [&] {
+    if (const std::string class_name = config::class_name(config); class_name != kGuidance)
+      fail("{}: _class_name is {}, expected {}", kFile, printable_name(class_name), kGuidance);
+    const auto require = [&](const char* key, double expected) {
+      if (const double value = get_double_or(config, key, expected, kFile); value != expected)
+        fail("{}: {} is {}, expected {}: guidance is in all steps, and its result is not rescaled", kFile, key, value,
+             expected);
+    };
+    require("start", 0);
+    require("stop", 1);
+    require("guidance_rescale", 0);
+    const double own = get_double_or(config, "guidance_scale", 7.5, kFile);  // diffusers' default
+    const double scale = get_bool_or(config, "use_original_formulation", false, kFile) ? own + 1 : own;
+    const bool is_enabled = get_bool_or(config, "enabled", true, kFile);
+    if (!parts.defaults.guidance_scale) parts.defaults.guidance_scale = is_enabled ? scale : 1;
+  });
 }
 
 PipelineParts parts_of(Component denoiser, nlohmann::json scheduler) {

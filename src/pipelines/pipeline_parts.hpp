@@ -49,6 +49,9 @@ struct PipelineParts {
 
 /// The defaults of a pipeline's folder; none if it is empty.
 [[nodiscard]] GenerationDefaults read_defaults(const std::filesystem::path& folder);
+/// The guidance of a modular pipeline's part `guider`, if it has one: the default where generation_config.json states
+/// none. Throws Error for a guider that is elsewhere, or that does anything but classifier-free guidance in all steps.
+void read_guider(PipelineParts& parts, const PartsSource& source);
 
 /// Throws Error unless the parts' scheduler is one of flow matching.
 void require_flow_matching(const PipelineParts& parts);

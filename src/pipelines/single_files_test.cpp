@@ -222,6 +222,40 @@ TEST_F(SingleFileTest, OfATextEncoderInLlamasNamesHasItsWeights) {
                     pipeline_folder("qwen-image") / "text_encoder");
 }
 
+/// The transformers of FLUX.2 and FLUX.3 in the names of Black Forest Labs, completed by the parts of a folder.
+TEST_F(SingleFileTest, OfFlux2AndFlux3ComputesTheSameAsTheFolder) {
+  const auto part = [](const std::string& folder, const char* role) {
+    return std::pair<const std::string, std::string>(role, (pipeline_folder(folder) / role).string());
+  };
+  const struct {
+    const char *file, *folder, *others, *class_name;
+  } models[] = {{"flux2-klein.safetensors", "flux2-klein", "flux2-klein", "Flux2KleinPipeline"},
+                {"flux3.safetensors", "flux3-distilled", "flux3-base", "Flux3DistilledModularPipeline"}};
+  for (const auto& [name, folder, others, class_name] : models) {
+    OpenOptions given;
+    for (const char* const role : {"text_encoder", "tokenizer", "vae"}) given.parts.insert(part(others, role));
+    OpenOptions options = given;
+    options.config = {{"axes_dims_rope", {2, 4, 4, 2}}};
+    const std::unique_ptr<Pipeline> original =
+        open_pipeline(pipeline_folder(folder).string(), std::string(folder) == others ? OpenOptions() : given);
+    for (const char* const prefix : {"", "model.diffusion_model."}) {
+      SCOPED_TRACE(fmt::format("{}{}", prefix, name));
+      const std::string file = write(tensors_in(single_file(name), prefix));
+      const std::unique_ptr<Pipeline> ours = open_pipeline(file, options);
+      expect_equal_weights(ours->denoiser(), original->denoiser());
+      expect_equal_outputs(*ours, *original);
+      EXPECT_THAT(error_of([&] { require_whole_pipeline(file, {.config = options.config}); }),
+                  HasSubstr(std::string("lacks 3 parts of a ") + class_name));
+    }
+    const SingleFile opened = SingleFile::open(single_file(name));
+    const json inferred = opened.infer(opened.networks().front(), options).values;
+    for (const auto& [key, value] : inferred.items())
+      if (const json& own = original->denoiser().config; own.contains(key) && !own.at(key).is_null()) {
+        EXPECT_EQ(value, own.at(key)) << key;
+      }
+  }
+}
+
 TEST_F(SingleFileTest, OfQwenImageComputesTheSameAsTheFolder) {
   const fs::path folder = pipeline_folder("qwen-image");
   for (const char* const prefix : {"", "model.diffusion_model."}) {

@@ -10,6 +10,8 @@
 #include "models/text_encoders/language_model.hpp"
 #include "models/text_encoders/t5_encoder.hpp"
 #include "models/transformers/flux.hpp"
+#include "models/transformers/flux2.hpp"
+#include "models/transformers/flux3.hpp"
 #include "models/transformers/qwen_image.hpp"
 #include "models/unets/unet2d_condition.hpp"
 
@@ -19,7 +21,8 @@ namespace {
 constexpr std::string_view kVae = "AutoencoderKL", kOpenClip = "OpenCLIP";
 constexpr std::string_view kFluxPipeline = "FluxPipeline", kSdPipeline = "StableDiffusionPipeline",
                            kXlPipeline = "StableDiffusionXLPipeline", kSd2 = "Stable Diffusion 2.x",
-                           kQwenPipeline = "QwenImagePipeline", kQwenImage = "Qwen-Image";
+                           kQwenPipeline = "QwenImagePipeline", kQwenImage = "Qwen-Image", kFlux2 = "FLUX.2 [klein]",
+                           kFlux3 = "FLUX.3 [klein]", kFlux3Base = "FLUX.3 [klein] base";
 
 // The values are those of the published folders. "eos_token_id": 2 in a CLIP is the highest id, whatever its number.
 constexpr ModelFamily kFamilies[] = {
@@ -37,6 +40,17 @@ constexpr ModelFamily kFamilies[] = {
       "scheduler": {"_class_name": "FlowMatchEulerDiscreteScheduler", "num_train_timesteps": 1000, "shift": 1.0,
                     "use_dynamic_shifting": false, "base_shift": 0.5, "max_shift": 1.15, "base_image_seq_len": 256,
                     "max_image_seq_len": 4096}})"},
+    {kFlux2, "Flux2KleinPipeline", "transformer", R"({
+      "transformer": {"axes_dims_rope": [32, 32, 32, 32], "rope_theta": 2000, "eps": 1e-6},
+      "scheduler": {"_class_name": "FlowMatchEulerDiscreteScheduler", "num_train_timesteps": 1000, "shift": 3.0,
+                    "use_dynamic_shifting": true, "base_shift": 0.5, "max_shift": 1.15, "base_image_seq_len": 256,
+                    "max_image_seq_len": 4096, "time_shift_type": "exponential"}})"},
+    {kFlux3, "Flux3DistilledModularPipeline", "transformer", R"({
+      "transformer": {"axes_dims_rope": [32, 32, 32, 32], "rope_theta": 10000, "eps": 1e-6},
+      "scheduler": {"_class_name": "FlowMatchEulerDiscreteScheduler", "num_train_timesteps": 1000, "shift": 6.93}})"},
+    {kFlux3Base, "Flux3ModularPipeline", "transformer", R"({
+      "transformer": {"axes_dims_rope": [32, 32, 32, 32], "rope_theta": 10000, "eps": 1e-6},
+      "scheduler": {"_class_name": "FlowMatchEulerDiscreteScheduler", "num_train_timesteps": 1000, "shift": 6.93}})"},
     {kQwenImage, kQwenPipeline, "transformer", R"({
       "transformer": {"axes_dims_rope": [16, 56, 56], "guidance_embeds": false},
       "text_encoder": {"rms_norm_eps": 1e-6, "rope_theta": 1e6, "hidden_act": "silu"},
@@ -90,6 +104,11 @@ bool is_of(const ModelFamily& family, std::string_view pipeline) {
   return pipeline.starts_with(family.pipeline.substr(0, family.pipeline.size() - kEnd.size()));
 }
 
+/// Whether files of the family hold a transformer alone.
+bool is_transformer_alone(const ModelFamily& family) {
+  return family.name == kFlux2 || family.name == kFlux3 || family.name == kFlux3Base;
+}
+
 constexpr std::string_view kBigG = "CLIP-bigG text encoder", kHuge = "CLIP-H text encoder";
 
 /// Whether a text encoder or autoencoder may be one of the family's.
@@ -97,6 +116,7 @@ bool fits(const ModelFamily& family, const NetworkPart& part, const NamedShapes&
   constexpr std::int64_t kFluxChannels = 16;
   const bool is_flux = family.pipeline == kFluxPipeline, is_sd2 = family.name == kSd2;
   const bool is_qwen = family.name == kQwenImage;
+  if (is_transformer_alone(family)) return false;
   if (part.class_name == kQwen25Vl || is_qwen) return part.class_name == kQwen25Vl && is_qwen;
   if (part.class_name == kVae) return (shapes.extent("decoder.conv_in.weight", 1) == kFluxChannels) == is_flux;
   if (part.class_name == kT5Encoder) return is_flux;
@@ -113,6 +133,9 @@ std::span<const ModelFamily> model_families() { return kFamilies; }
 const ModelFamily* family_of_denoiser(const NetworkPart& part, const NamedShapes& shapes) {
   if (part.class_name == kFluxTransformer)
     return &named(shapes.has("guidance_in.in_layer.weight") ? "FLUX.1-dev" : "FLUX.1-schnell");
+  if (part.class_name == kFlux2Transformer) return &named(kFlux2);
+  if (part.class_name == kFlux3Transformer)
+    return &named(shapes.has("ref_time_in.in_layer.weight") ? kFlux3 : kFlux3Base);
   if (part.class_name == kQwenImageTransformer) return &named(kQwenImage);
   if (part.class_name != kUNet2DCondition) return nullptr;
   if (shapes.has("label_emb.0.0.weight")) return &named("SDXL");
@@ -131,6 +154,10 @@ FamilyRole role_in(const ModelFamily& family, const NetworkPart& part) {
   if (family.name == kQwenImage) {
     if (part.class_name == kQwenImageTransformer) return {std::string(family.denoiser), part.class_name};
     return part.class_name == kQwen25Vl ? FamilyRole{"text_encoder", part.class_name} : FamilyRole{};
+  }
+  if (is_transformer_alone(family)) {
+    const bool is_its = part.class_name == (family.name == kFlux2 ? kFlux2Transformer : kFlux3Transformer);
+    return is_its ? FamilyRole{std::string(family.denoiser), part.class_name} : FamilyRole{};
   }
   if (part.class_name == kVae) return {"vae", std::string(kVae)};
   if (part.class_name == (is_flux ? kFluxTransformer : kUNet2DCondition))

@@ -12,6 +12,9 @@ autoencoder.
 
 flux-dev.gguf: the transformer with ComfyUI's metadata; matrices whose rows have whole blocks in Q8_0, all others in F32.
 
+flux2-klein.safetensors, flux3.safetensors: the transformers of flux2-klein and flux3-distilled as Black Forest Labs publish them, the
+latter with a tensor of a head of training.
+
 t5.gguf, qwen2.5-vl.gguf: the text encoders of flux-dev and qwen-image in F32 under llama.cpp's names, by the table of its own
 converter (gguf.get_tensor_name_map).
 
@@ -272,6 +275,66 @@ def flux(out):
     write_gguf(out / "flux-dev.gguf", bare)
 
 
+FLUX_BLOCK = [(r"\.attn\.norm_(q|k)\.weight$", lambda m: f".norm.{'query' if m[1] == 'q' else 'key'}_norm.scale")]
+FLUX2_NAMES = [*FLUX_BLOCK, (r"^x_embedder\.", "img_in."), (r"^context_embedder\.", "txt_in."), (r"^proj_out\.", "final_layer.linear."),
+               (r"^time_guidance_embed\.timestep_embedder\.linear_1", "time_in.in_layer"),
+               (r"^time_guidance_embed\.timestep_embedder\.linear_2", "time_in.out_layer"),
+               (r"(stream_modulation(_img|_txt)?)\.linear\.", r"\1.lin."), (r"^norm_out\.linear", "final_layer.adaLN_modulation.1"),
+               (r"^single_transformer_blocks\.(\d+)\.attn\.to_qkv_mlp_proj", r"single_blocks.\1.linear1"),
+               (r"^single_transformer_blocks\.(\d+)\.attn\.to_out", r"single_blocks.\1.linear2"),
+               (r"^single_transformer_blocks\.", "single_blocks."),
+               (r"^transformer_blocks\.(\d+)\.norm\.", r"double_blocks.\1.img_attn.norm."),
+               (r"^transformer_blocks\.(\d+)\.attn\.norm_added_q\.weight", r"double_blocks.\1.txt_attn.norm.query_norm.scale"),
+               (r"^transformer_blocks\.(\d+)\.attn\.norm_added_k\.weight", r"double_blocks.\1.txt_attn.norm.key_norm.scale"),
+               (r"^transformer_blocks\.(\d+)\.attn\.to_q\.", r"double_blocks.\1.img_attn.qkv."),
+               (r"^transformer_blocks\.(\d+)\.attn\.add_q_proj\.", r"double_blocks.\1.txt_attn.qkv."),
+               (r"^transformer_blocks\.(\d+)\.attn\.to_out\.0\.", r"double_blocks.\1.img_attn.proj."),
+               (r"^transformer_blocks\.(\d+)\.attn\.to_add_out\.", r"double_blocks.\1.txt_attn.proj."),
+               (r"^transformer_blocks\.(\d+)\.ff\.linear_in\.", r"double_blocks.\1.img_mlp.0."),
+               (r"^transformer_blocks\.(\d+)\.ff\.linear_out\.", r"double_blocks.\1.img_mlp.2."),
+               (r"^transformer_blocks\.(\d+)\.ff_context\.linear_in\.", r"double_blocks.\1.txt_mlp.0."),
+               (r"^transformer_blocks\.(\d+)\.ff_context\.linear_out\.", r"double_blocks.\1.txt_mlp.2.")]
+FLUX3_NAMES = [*FLUX_BLOCK, (r"^x_embedders\.", "emb_in."), (r"^context_embedder\.", "txt_in."), (r"^proj_out\.", "final_layer.image.linear."),
+               (r"^timestep_embedder\.linear_1", "time_in.in_layer"), (r"^timestep_embedder\.linear_2", "time_in.out_layer"),
+               (r"^target_timestep_embedder\.linear_1", "ref_time_in.in_layer"),
+               (r"^target_timestep_embedder\.linear_2", "ref_time_in.out_layer"),
+               (r"(stream_modulations\.\w+)\.linear\.", r"\1.lin."), (r"^norm_out\.linear", "final_layer.image.adaLN_modulation.1"),
+               (r"^mode_blocks\.", "content_mode_blocks."), (r"^single_transformer_blocks\.", "single_blocks."),
+               (r"\.attn\.to_(q|k|v)\.", r".\1_proj."), (r"\.attn\.to_out\.0\.", ".attn_out."), (r"\.ff\.linear_in\.", ".mlp_in."),
+               (r"\.ff\.linear_out\.", ".mlp_out.")]
+
+
+def klein_tensors(tensors, rules):
+    """The transformer of FLUX.2, whose queries, keys and values a double block joins, or that of FLUX.3."""
+    named = {}
+    for name, tensor in tensors.items():
+        if name.startswith("norm_out."):
+            scale, shift = tensor.chunk(2)
+            tensor = torch.cat([shift, scale])
+        if match := re.match(r"(transformer_blocks\.\d+\.attn\.)(to_q|to_k|to_v|add_q_proj|add_k_proj|add_v_proj)\.weight$", name):
+            parts = ("to_q", "to_k", "to_v") if match[2].startswith("to_") else ("add_q_proj", "add_k_proj", "add_v_proj")
+            if match[2] != parts[0]:
+                continue
+            tensor = torch.cat([tensors[f"{match[1]}{part}.weight"] for part in parts])
+        named[rename(name, rules)] = tensor.contiguous()
+    assert sum(tensor.numel() for tensor in named.values()) == sum(tensor.numel() for tensor in tensors.values())
+    return named
+
+
+def flux2(out):
+    transformer = tensors_in(PIPELINES / "flux2-klein" / "transformer")
+    bare = klein_tensors(transformer, FLUX2_NAMES)
+    require_equal(published.convert_flux2_transformer_checkpoint_to_diffusers(dict(bare)), transformer, "FLUX.2")
+    save_file(bare, out / "flux2-klein.safetensors")
+
+
+def flux3(out):
+    transformer = tensors_in(PIPELINES / "flux3-distilled" / "transformer")
+    bare = klein_tensors(transformer, FLUX3_NAMES) | {"repa_projectors.0.weight": torch.ones(2, 2)}
+    require_equal(published.convert_flux3_transformer_checkpoint_to_diffusers(dict(bare)), transformer, "FLUX.3")
+    save_file(bare, out / "flux3.safetensors")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
@@ -280,6 +343,8 @@ def main():
     for name in ("sd-1.5", "sd-2.1", "sdxl"):
         stable_diffusion(name, out)
     flux(out)
+    flux2(out)
+    flux3(out)
     text_encoder(out / "t5.gguf", gguf.MODEL_ARCH.T5ENCODER, PIPELINES / "flux-dev" / "text_encoder_2",
                  skipped=("encoder.embed_tokens.", "decoder."))
     text_encoder(out / "qwen2.5-vl.gguf", gguf.MODEL_ARCH.QWEN2VL, PIPELINES / "qwen-image" / "text_encoder",

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "models/transformers/dual_stream.hpp"
+#include "models/transformers/flux2_common.hpp"
+#include "models/transformers/flux_adapter_names.hpp"
 
 namespace headroom {
 namespace {
@@ -92,39 +94,19 @@ class Flux2 {
   DualStream layers_;
 };
 
-InputShapes flux2_shapes(const Flux2Config& config, std::int64_t batch, std::int64_t image_tokens,
-                         std::int64_t text_tokens) {
-  InputShapes shapes = {{"hidden_states", {batch, image_tokens, config.in_channels}},
-                        {"encoder_hidden_states", {batch, text_tokens, config.joint_attention_dim}},
-                        {"timestep", {batch}},
-                        {"img_ids", {image_tokens, kFlux2Axes}},
-                        {"txt_ids", {text_tokens, kFlux2Axes}}};
-  if (config.guidance_embeds) shapes.emplace("guidance", Shape{batch});
-  return shapes;
-}
-
 InputShapes flux2_forward_shapes(const nlohmann::json& json, const PassSize& size) {
-  const std::int64_t rows = parts_along("--height", size.height, kFlux2TokenPixels),
-                     columns = parts_along("--width", size.width, kFlux2TokenPixels);
-  return flux2_shapes(parse_flux2_config(json), size.batch, rows * columns, size.text_tokens);
+  const Flux2Config config = parse_flux2_config(json);
+  InputShapes shapes = flux2_common_shapes(config, size);
+  if (config.guidance_embeds) shapes.emplace("guidance", Shape{size.batch});
+  return shapes;
 }
 
 Graph build_flux2_forward(const nlohmann::json& json, const InputShapes& given, const ParamSource& params) {
   const Flux2Config config = parse_flux2_config(json);
-  const Shape& image = require_shape(given, "hidden_states", {{"batch"}, {"image tokens"}, {"", config.in_channels}});
-  const Shape& text = require_shape(given, "encoder_hidden_states",
-                                    {{"", image[0]}, {"text tokens"}, {"", config.joint_attention_dim}});
   Graph graph("flux2_forward");
-  const InputShapes shapes = flux2_shapes(config, image[0], image[1], text[1]);
-  const auto input = [&](const char* name) {
-    return graph.add_input(name, TensorType{.shape = shapes.find(name)->second});
-  };
-  Flux2Inputs inputs{.hidden_states = input("hidden_states"),
-                     .encoder_hidden_states = input("encoder_hidden_states"),
-                     .timestep = input("timestep"),
-                     .img_ids = input("img_ids"),
-                     .txt_ids = input("txt_ids")};
-  if (config.guidance_embeds) inputs.guidance = input("guidance");
+  auto inputs = add_flux2_inputs<Flux2Inputs>(graph, config, given);
+  if (config.guidance_embeds)
+    inputs.guidance = graph.add_input("guidance", TensorType{.shape = graph.type(inputs.timestep).shape});
   Builder builder(graph);
   graph.add_output("sample", build_flux2(builder, config, inputs, params));
   return graph;
@@ -151,8 +133,8 @@ ComponentClass flux2_transformer_class() {
                      "FLUX.2 [klein] 4B, 1024x1024; its checkpoint does not ship: give a folder or --random-weights",
                      flux2_klein_config}},
           .is_modulation = is_flux2_modulation,
-          .adapters = {.prefixes = {"transformer.", "diffusion_model.", "model.diffusion_model.", "lora_unet_",
-                                    "lora_transformer_", "lycoris_", ""}}};
+          .adapters = flux2_adapter_names(),
+          .infer = infer_flux2_config};
 }
 
 }  // namespace headroom

@@ -3,7 +3,7 @@
 #include "base/error.hpp"
 #include "models/config.hpp"
 #include "models/transformers/flux2.hpp"
-#include "models/transformers/flux2_widths.hpp"
+#include "models/transformers/flux2_common.hpp"
 
 namespace headroom {
 

@@ -9,6 +9,8 @@
 #include "base/error.hpp"
 #include "models/attention.hpp"
 #include "models/transformers/dual_stream.hpp"
+#include "models/transformers/flux2_common.hpp"
+#include "models/transformers/flux_adapter_names.hpp"
 
 namespace headroom {
 namespace {
@@ -258,21 +260,11 @@ class Flux3 {
   std::vector<double> is_text_, is_image_;
 };
 
-InputShapes flux3_shapes(const Flux3Config& config, std::int64_t batch, std::int64_t image_tokens,
-                         std::int64_t text_tokens) {
-  InputShapes shapes = {{"hidden_states", {batch, image_tokens, config.in_channels}},
-                        {"encoder_hidden_states", {batch, text_tokens, config.joint_attention_dim}},
-                        {"timestep", {batch}},
-                        {"img_ids", {image_tokens, kFlux2Axes}},
-                        {"txt_ids", {text_tokens, kFlux2Axes}}};
-  if (config.flow_map) shapes.emplace("target_timestep", Shape{batch});
-  return shapes;
-}
-
 InputShapes flux3_forward_shapes(const nlohmann::json& json, const PassSize& size) {
-  const std::int64_t rows = parts_along("--height", size.height, kFlux2TokenPixels),
-                     columns = parts_along("--width", size.width, kFlux2TokenPixels);
-  return flux3_shapes(parse_flux3_config(json), size.batch, rows * columns, size.text_tokens);
+  const Flux3Config config = parse_flux3_config(json);
+  InputShapes shapes = flux2_common_shapes(config, size);
+  if (config.flow_map) shapes.emplace("target_timestep", Shape{size.batch});
+  return shapes;
 }
 
 /// One reference of the image's size.
@@ -286,23 +278,13 @@ InputShapes flux3_reference_shapes(const nlohmann::json& json, const PassSize& s
 
 Graph build_flux3_forward(const nlohmann::json& json, const InputShapes& given, const ParamSource& params) {
   const Flux3Config config = parse_flux3_config(json);
-  const Shape& image = require_shape(given, "hidden_states", {{"batch"}, {"image tokens"}, {"", config.in_channels}});
-  const Shape& text = require_shape(given, "encoder_hidden_states",
-                                    {{"", image[0]}, {"text tokens"}, {"", config.joint_attention_dim}});
   Graph graph("flux3_forward");
-  const InputShapes shapes = flux3_shapes(config, image[0], image[1], text[1]);
-  const auto input = [&](const char* name) {
-    return graph.add_input(name, TensorType{.shape = shapes.find(name)->second});
-  };
-  Flux3Inputs inputs{.hidden_states = input("hidden_states"),
-                     .encoder_hidden_states = input("encoder_hidden_states"),
-                     .timestep = input("timestep"),
-                     .img_ids = input("img_ids"),
-                     .txt_ids = input("txt_ids")};
-  if (config.flow_map) inputs.target_timestep = input("target_timestep");
+  auto inputs = add_flux2_inputs<Flux3Inputs>(graph, config, given);
+  const std::int64_t batch = graph.type(inputs.hidden_states).shape[0];
+  if (config.flow_map) inputs.target_timestep = graph.add_input("target_timestep", TensorType{.shape = {batch}});
   if (given.contains(kReferences)) {
     const Shape& references =
-        require_shape(given, kReferences, {{"", image[0]}, {"reference tokens"}, {"", config.cond_in_channels}});
+        require_shape(given, kReferences, {{"", batch}, {"reference tokens"}, {"", config.cond_in_channels}});
     inputs.image_cond_hidden_states = graph.add_input(kReferences, TensorType{.shape = references});
     inputs.image_cond_ids = graph.add_input(kReferenceIds, TensorType{.shape = {references[1], kFlux2Axes}});
   }
@@ -314,6 +296,9 @@ Graph build_flux3_forward(const nlohmann::json& json, const InputShapes& given, 
 bool is_flux3_modulation(std::string_view param) {
   return param.find("stream_modulations.") != std::string_view::npos || param == "norm_out.linear.weight";
 }
+
+/// Heads of training, which checkpoints of the authors may hold.
+bool is_flux3_training(std::string_view tensor) { return tensor.starts_with("repa_projectors."); }
 
 }  // namespace
 
@@ -347,8 +332,9 @@ ComponentClass flux3_transformer_class() {
                      "FLUX.3 [klein] base, 1024x1024; its checkpoint does not ship: give a folder or --random-weights",
                      flux3_klein_base_config}},
           .is_modulation = is_flux3_modulation,
-          .adapters = {.prefixes = {"transformer.", "diffusion_model.", "model.diffusion_model.", "lora_unet_",
-                                    "lora_transformer_", "lycoris_", ""}}};
+          .is_unread = is_flux3_training,
+          .adapters = flux3_adapter_names(),
+          .infer = infer_flux3_config};
 }
 
 }  // namespace headroom

@@ -2,7 +2,7 @@
 
 #include "base/error.hpp"
 #include "models/config.hpp"
-#include "models/transformers/flux2_widths.hpp"
+#include "models/transformers/flux2_common.hpp"
 #include "models/transformers/flux3.hpp"
 
 namespace headroom {

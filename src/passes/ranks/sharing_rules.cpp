@@ -34,6 +34,8 @@ class NodeRule {
         return slice();
       case Op::kBroadcast:
         return broadcast();
+      case Op::kRow:
+        return row();
       case Op::kRope:
         return rope();
       case Op::kSum:
@@ -173,6 +175,12 @@ class NodeRule {
   }
 
   [[nodiscard]] SharedNode broadcast() const { return of_first(first().axis + out_.rank() - in_[0].shape.rank()); }
+
+  /// The row of all tokens that an index picks, such as a step's.
+  [[nodiscard]] SharedNode row() const {
+    if (first().axis == 0) refuse("picks one of the tokens");
+    return of_first(first().axis - 1);
+  }
 
   /// The tables have a row for each token of the axis before the last.
   [[nodiscard]] SharedNode rope() const {

@@ -16,52 +16,92 @@ bool is_in_block(const Node& node, std::string_view block) {
   return node.path.starts_with(block) && (node.path.size() == block.size() || node.path[block.size()] == '.');
 }
 
-/// Follows a residual stream backwards: through sums with the output of each block, and through slices of
-/// concatenations of several streams.
+/// Follows a residual stream backwards: through sums with the output of each block, and through slices and
+/// concatenations of several streams or of the rows of a batch.
 class TokenStream {
  public:
   TokenStream(const Graph& graph, std::size_t begin, std::size_t end)
       : graph_(graph), producers_(find_producers(graph)), begin_(begin), end_(end) {}
 
   /// The value, made outside of [begin, end), from which the stream up to `value` starts; kNoValue if there is none.
-  [[nodiscard]] ValueId source(ValueId value) const { return source(value, std::nullopt); }
+  [[nodiscard]] ValueId source(ValueId value) const {
+    const std::optional<Box> found = source(whole(value));
+    return found && *found == whole(found->value) ? found->value : kNoValue;
+  }
 
  private:
-  struct Part {
-    std::int64_t axis, start, size;
+  /// A part of a value: along each axis the entries from `start` on.
+  struct Box {
+    ValueId value;
+    std::vector<std::int64_t> start, size;
+    bool operator==(const Box&) const = default;
   };
 
-  [[nodiscard]] ValueId source(ValueId value, const std::optional<Part>& part) const {
-    const int producer = producers_[index_of(value)];
+  [[nodiscard]] Box whole(ValueId value) const {
+    const std::span<const std::int64_t> dims = graph_.type(value).shape.dims();
+    return {value, std::vector<std::int64_t>(dims.size(), 0), {dims.begin(), dims.end()}};
+  }
+
+  [[nodiscard]] std::optional<Box> source(Box box) const {
+    const int producer = producers_[index_of(box.value)];
     const auto place = static_cast<std::size_t>(producer);
-    if (producer < 0 || place < begin_ || place >= end_) return part ? kNoValue : value;
+    if (producer < 0 || place < begin_ || place >= end_) return box;
     const Node& node = graph_.nodes()[place];
+    const ValueId value = box.value;
     switch (node.op) {
       case Op::kAdd:
-        for (const ValueId input : node.inputs)
-          if (graph_.type(input) == graph_.type(value))
-            if (const ValueId found = source(input, part); found != kNoValue) return found;
-        return kNoValue;
+        for (const ValueId input : node.inputs) {
+          box.value = input;
+          if (graph_.type(input) != graph_.type(value)) continue;
+          if (std::optional<Box> found = source(box)) return found;
+        }
+        return std::nullopt;
       case Op::kSlice:
-        if (part) return kNoValue;
-        return source(node.inputs[0], Part{.axis = node.attributes[attr::kAxis],
-                                           .start = node.attributes[attr::kStart],
-                                           .size = node.attributes[attr::kExtent]});
+        box.value = node.inputs[0];
+        box.start[static_cast<std::size_t>(node.attributes[attr::kAxis])] += node.attributes[attr::kStart];
+        return source(std::move(box));
       case Op::kConcat:
-        return part && node.attributes[attr::kAxis] == part->axis ? source_of_part(node, *part) : kNoValue;
+        return source_of_parts(node, box);
       default:
-        return kNoValue;
+        return std::nullopt;
     }
   }
 
-  [[nodiscard]] ValueId source_of_part(const Node& concat, const Part& part) const {
+  [[nodiscard]] std::optional<Box> source_of_parts(const Node& concat, const Box& box) const {
+    const auto axis = static_cast<std::size_t>(concat.attributes[attr::kAxis]);
+    const std::int64_t begin = box.start[axis], end = begin + box.size[axis];
+    std::optional<Box> all;
     std::int64_t start = 0;
     for (const ValueId input : concat.inputs) {
-      const std::int64_t size = graph_.type(input).shape[static_cast<int>(part.axis)];
-      if (start == part.start && size == part.size) return source(input, std::nullopt);
-      start += size;
+      const std::int64_t next = start + graph_.type(input).shape[static_cast<int>(axis)];
+      if (std::max(start, begin) < std::min(next, end)) {
+        Box part = box;
+        part.value = input;
+        part.start[axis] = std::max(start, begin) - start;
+        part.size[axis] = std::min(next, end) - std::max(start, begin);
+        std::optional<Box> found = source(std::move(part));
+        if (!found || (all && !append(*all, *found))) return std::nullopt;
+        if (!all) all = std::move(found);
+      }
+      start = next;
     }
-    return kNoValue;
+    return all;
+  }
+
+  /// Whether `next` follows `box` along an axis and is as large along all others; then `box` becomes both.
+  [[nodiscard]] static bool append(Box& box, const Box& next) {
+    Box both = box;
+    for (std::size_t axis = 0; axis < box.start.size(); ++axis) {
+      if (next.start[axis] != box.start[axis] + box.size[axis]) continue;
+      both.size[axis] += next.size[axis];
+      Box expected = box;
+      expected.start[axis] = next.start[axis];
+      expected.size[axis] = next.size[axis];
+      if (!(expected == next)) return false;
+      box = std::move(both);
+      return true;
+    }
+    return false;
   }
 
   const Graph& graph_;
@@ -139,22 +179,39 @@ std::variant<BlockLoop, std::string> find_block_loop(const Graph& graph) {
   BlockLoop found{.loop = std::get<RegionId>(loop), .follows = std::vector<bool>(graph.nodes().size(), false)};
   if (std::optional<std::string> reason = find_places(graph, found)) return *reason;
 
-  std::vector<bool> rest(graph.nodes().size(), false);
-  for (std::size_t i = found.rest; i < found.end; ++i) rest[i] = true;
-  std::size_t end = found.end;
-  Read read = read_of(graph, rest);
-  const auto is_cut = [&] {
-    return read.values.size() == 1 && !read.is_read_elsewhere && read.readers.size() == 1 &&
-           graph.nodes()[read.readers[0]].op == Op::kSlice && graph.nodes()[read.readers[0]].region == found.loop;
+  // The last blocks, and what cuts the stream from several that they process together or joins it from rows of a batch.
+  struct Rest {
+    std::vector<bool> nodes;
+    std::vector<bool> follows;
+    std::size_t end;
   };
-  while (is_cut()) {  // the stream, sliced from several that the last blocks process together
-    rest[read.readers[0]] = found.follows[read.readers[0]] = true;
-    end = std::max(end, read.readers[0] + 1);
-    read = read_of(graph, rest);
+  Rest rest{.nodes = std::vector<bool>(graph.nodes().size(), false), .follows = found.follows, .end = found.end};
+  for (std::size_t i = found.rest; i < found.end; ++i) rest.nodes[i] = true;
+  Read read = read_of(graph, rest.nodes);
+  const auto is_cut = [&](const Read& last) {
+    const auto is = [&](std::size_t reader, Op op) {
+      return graph.nodes()[reader].op == op && graph.nodes()[reader].region == found.loop;
+    };
+    if (last.is_read_elsewhere || last.readers.empty()) return false;
+    if (last.values.size() == 1) return std::ranges::all_of(last.readers, [&](auto i) { return is(i, Op::kSlice); });
+    return last.readers.size() == 1 && is(last.readers[0], Op::kConcat) &&
+           std::ranges::is_permutation(graph.nodes()[last.readers[0]].inputs, last.values);
+  };
+  Rest longer = rest;
+  for (Read next = read; is_cut(next);) {
+    for (const std::size_t reader : next.readers) {
+      longer.nodes[reader] = longer.follows[reader] = true;
+      longer.end = std::max(longer.end, reader + 1);
+    }
+    next = read_of(graph, longer.nodes);
+    if (next.values.size() != 1) continue;  // slices that are not joined belong to what follows
+    rest = longer;
+    read = next;
   }
+  found.follows = rest.follows;
   if (read.values.size() != 1) return "what follows the blocks reads more of them than one stream";
   found.leaves = read.values[0];
-  found.passes = TokenStream(graph, found.rest, end).source(found.leaves);
+  found.passes = TokenStream(graph, found.rest, rest.end).source(found.leaves);
   if (found.passes != kNoValue) found.enters = TokenStream(graph, found.begin, found.rest).source(found.passes);
   if (found.enters == kNoValue || found.enters == found.passes)
     return "no residual stream goes through all of the blocks";
