@@ -111,6 +111,7 @@ constexpr std::size_t kFewestRuns = 3, kMostRuns = 40;
 
 /// The median step of one run.
 double step_of_run(const ProfiledRun& run) {
+  if (run.prepare) run.prepare();
   std::vector<double> steps;
   run.run([&](std::int64_t, double ms) { steps.push_back(ms); });
   return median(steps);
