@@ -162,6 +162,16 @@ const std::vector<Healthy>& healthy_machines() {
          root.write("sys/fs/cgroup/jobs/7/memory.current", "8000000000\n");
          root.write("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n");
        }},
+      {"RecordedContainerWithTwoGpus",  // its proc and sys; NVML is the fake one, of another driver
+       [](const MachineRoot& root, MachineSources& sources) {
+         for (const char* const name : {"proc", "sys"}) std::filesystem::remove_all(root.path() / name);
+         unpack_root(std::filesystem::path(kSourceDir) / "tests/doctor/roots/container_h200.root", root);
+         root.write("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX  580.159  Release Build\n");
+         sources.isa_used = CpuIsa::kAmx;
+         sources.nvml = kFakeNvml;
+         sources.built_for_gpu = true;
+         sources.cuda_major = 13;
+       }},
       {"RecordedVirtualMachine",  // by tests/doctor/record_root.sh, while others worked on it
        [](const MachineRoot& root, MachineSources& sources) {
          for (const char* const name : {"proc", "sys"}) std::filesystem::remove_all(root.path() / name);
@@ -213,6 +223,10 @@ TEST(ReadMachine, ReadsARecordedOne) {
   const MemoryFacts memory = read_memory(root.path());
   EXPECT_GT(memory.installed_bytes, std::size_t{20} << 30);
   EXPECT_EQ(memory.shm_bytes, std::size_t{24684092} << 10);
+  const FakeRoot container;
+  unpack_root(std::filesystem::path(kSourceDir) / "tests/doctor/roots/container_h200.root", container);
+  EXPECT_EQ(read_cpu(container.path(), CpuIsa::kAmx).allowed_list, "0-31");
+  EXPECT_EQ(read_memory(container.path()).shm_bytes, std::size_t{268435456} << 10) << "the last mount";
 }
 
 }  // namespace
