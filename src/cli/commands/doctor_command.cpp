@@ -117,13 +117,15 @@ double step_of_run(const ProfiledRun& run) {
   return median(steps);
 }
 
-/// The median time of the profile's steps, and its relative error.
+/// The median time of the profile's steps, its relative error, and the times of its launches.
 MeasuredStep measured_step(const Profile& profile) {
   std::vector<double> steps;
   for (const Trials& round : profile.steps) steps.insert(steps.end(), round.wall_ms.begin(), round.wall_ms.end());
   const auto [least, most] = std::ranges::minmax(steps);
   const double ms = median(steps);
-  return {.ms = ms, .error = (most - least) / 2 / ms / std::sqrt(static_cast<double>(steps.size()))};
+  return {.ms = ms,
+          .error = (most - least) / 2 / ms / std::sqrt(static_cast<double>(steps.size())),
+          .launch_ms = profile.launches.time_ms};
 }
 
 /// Prepares the same work under other switches.

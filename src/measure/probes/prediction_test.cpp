@@ -95,6 +95,38 @@ TEST_F(PredictionTest, IsTheMeasuredStepTimesTheRatioOfTheLaunches) {
   EXPECT_NEAR(same.error, 0.01, 1e-9) << "the same launches have no error but that of the measurement";
 }
 
+TEST_F(PredictionTest, TakesOverTheTimesOfTheStep) {
+  const Program now = chain({50, 400}), other = chain({50, 200});
+  const Program* const programs[] = {&now, &other};
+  predictor_.learn(programs);
+  // By themselves they take 2.5, 16.5 and 8.5 ms. The longest of the kernel takes twice as long in the step.
+  const PredictedStep step =
+      predictor_.predict(now, {.ms = 40, .error = 0, .launch_ms = {4, 33}}, other, LaunchTiming::kEach);
+  EXPECT_NEAR(step.factor, (4 + 33) / (4 + 2 * 8.5), 1e-9);
+  EXPECT_NEAR(step.ms, 40 / step.factor, 1e-9);
+  EXPECT_NEAR(predictor_.predict(now, {.ms = 40, .error = 0, .launch_ms = {4, 33}}, other, LaunchTiming::kRates).factor,
+              step.factor, 1e-9)
+      << "the line through the smallest and the largest gives 8.5 ms too";
+}
+
+TEST_F(PredictionTest, TimesEachKernelOnceToLearnHowMuchLongerItTakesInTheStep) {
+  const Program now = chain({50, 100, 200, 400}), other = chain({50, 100, 300});
+  static_cast<void>(
+      predictor_.predict(now, {.ms = 40, .error = 0, .launch_ms = {3, 5, 9, 17}}, other, LaunchTiming::kEach));
+  EXPECT_EQ(clock_.timed, 2) << "the longest, and the one that is new";
+}
+
+TEST_F(PredictionTest, AHostThatIsTheLimitTakesAsLongForEachLaunchAsItDid) {
+  const Program now = chain({50, 100, 100, 400}), other = chain({50, 400});
+  const MeasuredStep time = {.ms = 100, .error = 0, .launch_ms = {2, 4, 4, 16}};
+  EXPECT_NEAR(predictor_.predict(now, time, other, LaunchTiming::kEach).factor, 26.0 / 18, 1e-9) << "a CPU has none";
+  clock_.submit = 1;  // by itself
+  EXPECT_NEAR(predictor_.predict(now, time, other, LaunchTiming::kEach).factor, 2, 1e-9) << "25 ms for each launch";
+  Program recorded = chain({50, 400});
+  recorded.has_graph = true;
+  EXPECT_NEAR(predictor_.predict(now, time, recorded, LaunchTiming::kEach).factor, 100.0 / 18, 1e-9);
+}
+
 TEST_F(PredictionTest, AStepIsAtLeastTheTimeInWhichItIsSubmitted) {
   const Program chained = chain({50, 100});
   const Program* const programs[] = {&chained};
