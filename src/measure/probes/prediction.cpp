@@ -121,10 +121,13 @@ class InStep {
       ratio->alone_ms += alone_ms;
     }
   }
-  /// By the launches of the same kernel; of the same kind if there are none, or of all.
+  /// By the launches of the same kernel, or factor_of_kind() if there are none.
   [[nodiscard]] double factor(const Step& launch) {
     const auto known = by_kernel_.find(rate_key(launch));
-    if (known != by_kernel_.end() && known->second.alone_ms > 0) return known->second.value();
+    return known != by_kernel_.end() && known->second.alone_ms > 0 ? known->second.value() : factor_of_kind(launch);
+  }
+  /// By all contractions, or all other launches; by all if there are none.
+  [[nodiscard]] double factor_of_kind(const Step& launch) {
     if (kind_of(launch).alone_ms > 0) return kind_of(launch).value();
     return all_.alone_ms > 0 ? all_.value() : 1;
   }
@@ -139,19 +142,6 @@ class InStep {
   std::map<std::string, Ratio> by_kernel_;
   Ratio contractions_, others_, all_;
 };
-
-/// Of each kernel the launch with the most time in the step.
-std::vector<Distinct> longest_by_kernel(const std::vector<Distinct>& launches) {
-  std::map<std::string, Distinct> longest;
-  for (const Distinct& one : launches) {
-    if (one.launch->kernel == nullptr) continue;
-    Distinct& known = longest[rate_key(*one.launch)];
-    if (known.launch == nullptr || one.in_step_ms > known.in_step_ms) known = one;
-  }
-  std::vector<Distinct> all;
-  for (const auto& [key, one] : longest) all.push_back(one);
-  return all;
-}
 
 }  // namespace
 
@@ -229,15 +219,18 @@ double StepPredictor::step_ms(const Program& program, LaunchTiming timing) {
 PredictedStep StepPredictor::predict(const Program& measured, const MeasuredStep& time, const Program& other,
                                      LaunchTiming timing) {
   std::vector<Distinct> from = distinct_launches(measured, time.launch_ms);
-  if (time.launch_ms.empty())
-    for (Distinct& one : from) one.in_step_ms = one.count * launch_ms(*one.launch, timing);
   InStep in_step;
-  if (!time.launch_ms.empty())
-    for (const Distinct& one : longest_by_kernel(from))
-      in_step.add(*one.launch, one.in_step_ms, one.count * launch_ms(*one.launch, timing));
-
-  double from_ms = 0, to_ms = 0, common_ms = 0;
-  for (const Distinct& one : from) from_ms += one.in_step_ms;
+  for (Distinct& one : from) {
+    const double alone_ms = one.count * launch_ms(*one.launch, timing);
+    if (time.launch_ms.empty()) one.in_step_ms = alone_ms;
+    in_step.add(*one.launch, one.in_step_ms, alone_ms);
+  }
+  double from_ms = 0, to_ms = 0, common_ms = 0, off_ms = 0;
+  for (const Distinct& one : from) {
+    from_ms += one.in_step_ms;
+    off_ms +=
+        std::abs(one.in_step_ms - one.count * launch_ms(*one.launch, timing) * in_step.factor_of_kind(*one.launch));
+  }
   for (const Distinct& one : distinct_launches(other)) {
     const auto same =
         std::ranges::find_if(from, [&](const Distinct& known) { return are_alike(*known.launch, *one.launch); });
@@ -249,6 +242,7 @@ PredictedStep StepPredictor::predict(const Program& measured, const MeasuredStep
     to_ms += one.count * each_ms;
     common_ms += std::min(same->count, one.count) * each_ms;
   }
+  const double error = std::hypot(launch_error(timing), off_ms / from_ms);
   const double changed = std::clamp(1 - common_ms / std::max(from_ms, to_ms), 0.0, 1.0);
   double submit_ms = clock_.submit_ms();
   constexpr double kBusy = 0.9;
@@ -258,7 +252,7 @@ PredictedStep StepPredictor::predict(const Program& measured, const MeasuredStep
   to_ms = step_ms(other, to_ms, submit_ms);
   PredictedStep predicted{.ms = time.ms * to_ms / from_ms, .factor = from_ms / to_ms};
   const double unexplained = std::min(1.0, std::abs(1 - from_ms / time.ms));
-  predicted.error = std::hypot(launch_error(timing) * changed, unexplained * std::abs(1 - to_ms / from_ms), time.error);
+  predicted.error = std::hypot(error * changed, unexplained * std::abs(1 - to_ms / from_ms), time.error);
   return predicted;
 }
 
