@@ -117,15 +117,16 @@ double step_of_run(const ProfiledRun& run) {
   return median(steps);
 }
 
-/// The median time of the profile's steps, its relative error, and the times of its launches.
-MeasuredStep measured_step(const Profile& profile) {
+/// The median time of the profile's steps, its relative error, and on a GPU the times of its launches. Those on a CPU
+/// are few and lengthened by other work, unlike the shortest time of a launch by itself.
+MeasuredStep measured_step(const Profile& profile, bool has_launches) {
   std::vector<double> steps;
   for (const Trials& round : profile.steps) steps.insert(steps.end(), round.wall_ms.begin(), round.wall_ms.end());
   const auto [least, most] = std::ranges::minmax(steps);
   const double ms = median(steps);
   return {.ms = ms,
           .error = (most - least) / 2 / ms / std::sqrt(static_cast<double>(steps.size())),
-          .launch_ms = profile.launches.time_ms};
+          .launch_ms = has_launches ? profile.launches.time_ms : std::vector<double>()};
 }
 
 /// Prepares the same work under other switches.
@@ -209,7 +210,8 @@ doctor::ModelFacts look_at_model(const DoctorArguments& arguments, const Engine&
   constexpr double kSecondsOfLaunch = 0.05;
   const std::unique_ptr<LaunchClock> clock =
       make_launch_clock(*engine.backend, short_protocol(*engine.backend, kSecondsOfLaunch));
-  facts.predictions = predict_switches(subject.compiled, switches, measured_step(measured), compile_under, *clock);
+  facts.predictions =
+      predict_switches(subject.compiled, switches, measured_step(measured, facts.has_launches), compile_under, *clock);
   run_best(facts.predictions, arguments.run_switches, run, prepare, observer);
   return facts;
 }
