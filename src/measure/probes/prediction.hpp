@@ -84,8 +84,8 @@ class StepPredictor {
   [[nodiscard]] double step_ms(const Program& program, LaunchTiming timing);
   /// A launch that `measured` has too takes as long as there. Another one takes longer than by itself by the same
   /// factor as the launches of its kernel in `measured`, or, if there are none, its contractions or other launches: a
-  /// step has colder caches, and a GPU at its power limit a lower clock. A step without `graph` takes at least as long as
-  /// the host needs to submit it: for each launch what it took in `measured` if the host was the limit there.
+  /// step has colder caches, and a GPU at its power limit a lower clock. A step without `graph` takes at least as long
+  /// as the host needs to submit it: for each launch what it took in `measured` if the host was the limit there.
   [[nodiscard]] PredictedStep predict(const Program& measured, const MeasuredStep& time, const Program& other,
                                       LaunchTiming timing);
 
