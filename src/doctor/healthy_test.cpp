@@ -101,6 +101,77 @@ const std::vector<Healthy>& healthy_machines() {
          sources.built_for_gpu = true;
          sources.cuda_major = 13;
        }},
+      {"DesktopWithAmdPstate",
+       [](const MachineRoot& root, MachineSources&) {
+         root.write(std::string(kCpuFreq) + "scaling_governor", "powersave\n");
+         root.write(std::string(kCpuFreq) + "scaling_driver", "amd-pstate-epp\n");
+         root.write(std::string(kCpuFreq) + "energy_performance_preference", "balance_power\n");
+         root.write(std::string(kCpuFreq) + "cpuinfo_max_freq", "5759000\n");
+         root.write(std::string(kCpuFreq) + "scaling_max_freq", "5500000\n");
+       }},
+      {"ServerWithSchedutil",
+       [](const MachineRoot& root, MachineSources&) {
+         root.write(std::string(kCpuFreq) + "scaling_governor", "schedutil\n");
+         root.write(std::string(kCpuFreq) + "scaling_driver", "acpi-cpufreq\n");
+         root.write(std::string(kCpuFreq) + "cpuinfo_min_freq", "1500000\n");
+         root.write(std::string(kCpuFreq) + "cpuinfo_max_freq", "3400000\n");
+         root.write(std::string(kCpuFreq) + "scaling_max_freq", "3400000\n");
+       }},
+      {"JobOfASchedulerWithGroupsOfVersion1",
+       [](const MachineRoot& root, MachineSources&) {
+         root.set_cpus("0-127", "8-15", "0-1");
+         root.set_environment({"SLURM_JOB_ID=7", "OMP_NUM_THREADS=8", "OMP_PROC_BIND=false"});
+         root.write("proc/self/cgroup", "5:cpuset:/slurm/job_7\n1:cpu,cpuacct:/\n");
+         root.write("proc/self/mountinfo",
+                    "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
+                    "33 31 0:30 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n");
+         root.write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+         root.write("sys/fs/cgroup/cpuset/slurm/job_7/cpuset.cpus", "8-15\n");
+         root.write("sys/devices/system/node/node0/cpulist", "0-63\n");
+         root.write("sys/devices/system/node/node1/cpulist", "64-127\n");
+       }},
+      {"QuotaOfExactlyItsCpus",
+       [](const MachineRoot& root, MachineSources&) {
+         root.write("sys/fs/cgroup/jobs/7/cpu.max", "800000 100000\n");
+         root.write("sys/fs/cgroup/jobs/cpu.max", "6400000 100000\n");
+       }},
+      {"VirtualMachineWithNeighbours",
+       [](const MachineRoot& root, MachineSources&) {
+         root.write("proc/stat", "cpu  30000 0 2000 60000 0 0 0 2500 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n");
+         root.write("proc/loadavg", "1.90 1.20 0.90 2/200 4711\n");
+         root.write("proc/pressure/cpu", "some avg10=3.70 avg60=2.00 avg300=1.00 total=9000\n");
+       }},
+      {"ThreadsThatWaitShortly",
+       [](const MachineRoot& root, MachineSources&) {
+         root.set_environment({"OMP_WAIT_POLICY=PASSIVE", "GOMP_SPINCOUNT=300000", "OMP_THREAD_LIMIT=64"});
+         root.write("proc/loadavg", "7.50 7.00 6.00 9/200 4711\n");
+       }},
+      {"LimitOfOneDnnThatLimitsNothing",
+       [](const MachineRoot& root, MachineSources&) {
+         root.set_environment({"ONEDNN_MAX_CPU_ISA=AVX512_CORE_AMX", "DNNL_MAX_CPU_ISA=avx512_core_bf16"});
+       }},
+      {"GpusOfWhichNoneIsWanted",
+       [](const MachineRoot& root, MachineSources& sources) {
+         root.add_gpus(8);
+         root.set_environment({"CUDA_VISIBLE_DEVICES=", "CUDA_LAUNCH_BLOCKING=1"});
+         sources.wants_gpu = false;
+       }},
+      {"MemoryLimitOfAContainer",
+       [](const MachineRoot& root, MachineSources&) {
+         root.write("sys/fs/cgroup/jobs/7/memory.max", "8589934592\n");
+         root.write("sys/fs/cgroup/jobs/7/memory.current", "8000000000\n");
+         root.write("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n");
+       }},
+      {"RecordedContainerWithTwoGpus",  // its proc and sys; NVML is the fake one, of another driver
+       [](const MachineRoot& root, MachineSources& sources) {
+         for (const char* const name : {"proc", "sys"}) std::filesystem::remove_all(root.path() / name);
+         unpack_root(std::filesystem::path(kSourceDir) / "tests/doctor/roots/container_h200.root", root);
+         root.write("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX  580.159  Release Build\n");
+         sources.isa_used = CpuIsa::kAmx;
+         sources.nvml = kFakeNvml;
+         sources.built_for_gpu = true;
+         sources.cuda_major = 13;
+       }},
       {"RecordedVirtualMachine",  // by tests/doctor/record_root.sh, while others worked on it
        [](const MachineRoot& root, MachineSources& sources) {
          for (const char* const name : {"proc", "sys"}) std::filesystem::remove_all(root.path() / name);
@@ -152,6 +223,10 @@ TEST(ReadMachine, ReadsARecordedOne) {
   const MemoryFacts memory = read_memory(root.path());
   EXPECT_GT(memory.installed_bytes, std::size_t{20} << 30);
   EXPECT_EQ(memory.shm_bytes, std::size_t{24684092} << 10);
+  const FakeRoot container;
+  unpack_root(std::filesystem::path(kSourceDir) / "tests/doctor/roots/container_h200.root", container);
+  EXPECT_EQ(read_cpu(container.path(), CpuIsa::kAmx).allowed_list, "0-31");
+  EXPECT_EQ(read_memory(container.path()).shm_bytes, std::size_t{268435456} << 10) << "the last mount";
 }
 
 }  // namespace

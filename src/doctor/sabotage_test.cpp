@@ -152,6 +152,10 @@ TEST_F(SabotagedGpu, BusyByAnotherProcess) {
   EXPECT_THAT(finding.mend, HasSubstr("CUDA_VISIBLE_DEVICES=N"));
 }
 
+TEST_F(SabotagedGpu, IsNotBusyIfAProcessHasJustEnded) {
+  EXPECT_THAT(ids_of(findings_with("busy=97,busy_reads=1")), IsEmpty());
+}
+
 TEST_F(SabotagedGpu, WithItsMemoryNearlyFull) {
   const Finding finding = only_finding(findings_with("free_mib=700,pid=12,holds_mib=80000"), "gpu-full");
   EXPECT_EQ(finding.severity, Severity::kWrong);

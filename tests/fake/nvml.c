@@ -36,7 +36,11 @@ static int give(void* device, const char* name, unsigned usual, unsigned* value)
   return SUCCESS;
 }
 
-int nvmlInit_v2(void) { return (int)setting(NULL, "init", SUCCESS); }
+static int reads = 0; /* of the first GPU's utilization since the library was opened; after busy_reads of them it is idle */
+int nvmlInit_v2(void) {
+  reads = 0;
+  return (int)setting(NULL, "init", SUCCESS);
+}
 int nvmlShutdown(void) { return SUCCESS; }
 int nvmlSystemGetNVMLVersion(char* text, unsigned length) { return snprintf(text, length, "13.580.159") > 0 ? SUCCESS : INVALID_ARGUMENT; }
 int nvmlSystemGetDriverVersion(char* text, unsigned length) { return snprintf(text, length, "580.159") > 0 ? SUCCESS : INVALID_ARGUMENT; }
@@ -115,6 +119,10 @@ struct utilization {
 };
 int nvmlDeviceGetUtilizationRates(void* device, struct utilization* rates) {
   rates->memory = 0;
+  if (device == &gpus[0] && (unsigned)reads++ >= setting(device, "busy_reads", 1000)) {
+    rates->gpu = 0;
+    return SUCCESS;
+  }
   return give(device, "busy", 0, &rates->gpu);
 }
 int nvmlDeviceGetPowerManagementLimit(void* device, unsigned* milliwatts) { return give(device, "limit_mw", 700000, milliwatts); }

@@ -111,18 +111,22 @@ constexpr std::size_t kFewestRuns = 3, kMostRuns = 40;
 
 /// The median step of one run.
 double step_of_run(const ProfiledRun& run) {
+  if (run.prepare) run.prepare();
   std::vector<double> steps;
   run.run([&](std::int64_t, double ms) { steps.push_back(ms); });
   return median(steps);
 }
 
-/// The median time of the profile's steps, and its relative error.
-MeasuredStep measured_step(const Profile& profile) {
+/// The median time of the profile's steps, its relative error, and on a GPU the times of its launches. Those on a CPU
+/// are few and lengthened by other work, unlike the shortest time of a launch by itself.
+MeasuredStep measured_step(const Profile& profile, bool has_launches) {
   std::vector<double> steps;
   for (const Trials& round : profile.steps) steps.insert(steps.end(), round.wall_ms.begin(), round.wall_ms.end());
   const auto [least, most] = std::ranges::minmax(steps);
   const double ms = median(steps);
-  return {.ms = ms, .error = (most - least) / 2 / ms / std::sqrt(static_cast<double>(steps.size()))};
+  return {.ms = ms,
+          .error = (most - least) / 2 / ms / std::sqrt(static_cast<double>(steps.size())),
+          .launch_ms = has_launches ? profile.launches.time_ms : std::vector<double>()};
 }
 
 /// Prepares the same work under other switches.
@@ -210,7 +214,8 @@ doctor::ModelFacts look_at_model(const DoctorArguments& arguments, const Engine&
   constexpr double kSecondsOfLaunch = 0.05;
   const std::unique_ptr<LaunchClock> clock =
       make_launch_clock(*engine.backend, short_protocol(*engine.backend, kSecondsOfLaunch));
-  facts.predictions = predict_switches(subject.compiled, switches, measured_step(measured), compile_under, *clock);
+  facts.predictions =
+      predict_switches(subject.compiled, switches, measured_step(measured, facts.has_launches), compile_under, *clock);
   run_best(facts.predictions, arguments.run_switches, run, prepare, observer);
   return facts;
 }

@@ -120,22 +120,28 @@ std::optional<std::size_t> process_limit(const std::string& limits, std::string_
   return words.empty() ? std::nullopt : number_in<std::size_t>(words[0]);
 }
 
-/// The size of a mount, by its option "size=65536k".
-std::optional<std::size_t> mount_bytes(const fs::path& root, const std::string& point) {
-  const std::string mounts = system_text(root / "proc/self/mountinfo");
-  for (const std::string& line : words_of(mounts, "\n")) {
-    const std::vector<std::string> words = words_of(line);
-    if (words.size() < 5 || words[4] != point) continue;
-    for (const std::string& option : words_of(words.back(), ",")) {
-      if (!option.starts_with("size=")) continue;
-      const auto size = number_in<std::size_t>(option.substr(5));
-      if (!size) return std::nullopt;
-      constexpr std::string_view kUnits = "kmg";
-      const std::size_t unit = kUnits.find(option.back());
-      return *size << (unit == std::string_view::npos ? 0 : 10 * (unit + 1));
-    }
+/// The option size= of a mount, such as "size=65536k".
+std::optional<std::size_t> size_option(const std::string& options) {
+  for (const std::string& option : words_of(options, ",")) {
+    if (!option.starts_with("size=")) continue;
+    const auto size = number_in<std::size_t>(option.substr(5));
+    if (!size) return std::nullopt;
+    constexpr std::string_view kUnits = "kmg";
+    const std::size_t unit = kUnits.find(option.back());
+    return *size << (unit == std::string_view::npos ? 0 : 10 * (unit + 1));
   }
   return std::nullopt;
+}
+
+/// The size of what is mounted there.
+std::optional<std::size_t> mount_bytes(const fs::path& root, const std::string& point) {
+  const std::string mounts = system_text(root / "proc/self/mountinfo");
+  std::optional<std::size_t> bytes;
+  for (const std::string& line : words_of(mounts, "\n")) {
+    const std::vector<std::string> words = words_of(line);
+    if (words.size() >= 5 && words[4] == point) bytes = size_option(words.back());  // a later mount hides the earlier
+  }
+  return bytes;
 }
 
 std::size_t kib_of(const std::string& text, std::string_view key) {

@@ -1,13 +1,21 @@
 #include "doctor/probes/nvml_survey.hpp"
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "doctor/probes/library_survey.hpp"
 #include "measure/probes/nvml_library.hpp"
 
 namespace headroom::doctor {
 namespace {
+
+constexpr std::chrono::milliseconds kUtilizationPeriod(1100);
 
 // Structures of nvml.h, whose layouts belong to the versions in the functions' names.
 struct PciInfo {
@@ -50,6 +58,11 @@ class GpuReader {
   [[nodiscard]] std::optional<double> watts(const char* function) const {
     const std::optional<unsigned> milliwatts = value(function);
     return milliwatts ? std::optional(*milliwatts / 1000.0) : std::nullopt;
+  }
+  /// In percent, of the last second or less.
+  [[nodiscard]] std::optional<unsigned> utilization() const {
+    const std::optional<Utilization> rates = value<Utilization>("nvmlDeviceGetUtilizationRates");
+    return rates ? std::optional(rates->gpu) : std::nullopt;
   }
   [[nodiscard]] std::vector<GpuProcess> processes() const {
     std::array<ProcessInfo, 64> infos{};
@@ -97,7 +110,7 @@ GpuFacts read_gpu(const GpuReader& gpu, int index) {
     facts.free_bytes = memory->free;
   }
   facts.processes = gpu.processes();
-  if (const auto busy = gpu.value<Utilization>("nvmlDeviceGetUtilizationRates")) facts.busy_percent = busy->gpu;
+  facts.busy_percent = gpu.utilization();
   facts.power_w = gpu.watts("nvmlDeviceGetPowerUsage");
   facts.power_limit_w = gpu.watts("nvmlDeviceGetPowerManagementLimit");
   facts.default_power_limit_w = gpu.watts("nvmlDeviceGetPowerManagementDefaultLimit");
@@ -136,10 +149,19 @@ NvmlSurvey survey_nvml(const std::string& library) {
   (void)nvml.call("nvmlSystemGetCudaDriverVersion_v2", &survey.cuda_version);
   unsigned count = 0;
   (void)nvml.call("nvmlDeviceGetCount_v2", &count);
+  std::vector<std::pair<GpuReader, std::size_t>> busy;
   for (unsigned i = 0; i < count; ++i) {
     Handle gpu = nullptr;
-    if (nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &gpu))
-      survey.gpus.push_back(read_gpu(GpuReader(nvml, gpu), static_cast<int>(i)));
+    if (!nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &gpu)) continue;
+    const GpuReader reader(nvml, gpu);
+    survey.gpus.push_back(read_gpu(reader, static_cast<int>(i)));
+    if (survey.gpus.back().busy_percent.value_or(0) > 0) busy.emplace_back(reader, survey.gpus.size() - 1);
+  }
+  // The rate is that of up to the last second, in which a process may have ended.
+  if (!busy.empty()) std::this_thread::sleep_for(kUtilizationPeriod);
+  for (const auto& [reader, at] : busy) {
+    std::optional<unsigned>& percent = survey.gpus[at].busy_percent;
+    if (const auto later = reader.utilization()) percent = std::min(*percent, *later);
   }
   return survey;
 }

@@ -76,6 +76,7 @@ class MeasuredClock final : public LaunchClock {
 
 /// Launches of one key run at one rate: those of a kernel in one arithmetic, and of a fused op with the same body.
 std::string rate_key(const Step& launch) {
+  if (launch.kernel == nullptr) return "copy";
   std::string key(launch.kernel->name());
   key += ' ';
   key += launch.kernel->compute_name(launch.spec);
@@ -90,23 +91,57 @@ std::string rate_key(const Step& launch) {
 bool are_alike(const Step& a, const Step& b) { return a.kernel == b.kernel && a.spec == b.spec; }
 
 struct Distinct {
-  const Step* launch;
-  int count;
+  const Step* launch = nullptr;
+  int count = 0;
+  double in_step_ms = 0;  ///< of all of them, if the times are known
 };
 
-/// The launches of a step without repetitions.
-std::vector<Distinct> distinct_launches(const Program& program) {
+/// The launches of a step without repetitions. `launch_ms` as MeasuredStep::launch_ms.
+std::vector<Distinct> distinct_launches(const Program& program, std::span<const double> launch_ms = {}) {
   std::vector<Distinct> all;
   for (const int i : launches_of_step(program)) {
-    const Step& launch = program.steps[static_cast<std::size_t>(i)];
-    const auto known = std::ranges::find_if(all, [&](const Distinct& one) { return are_alike(*one.launch, launch); });
-    if (known == all.end())
-      all.push_back({&launch, 1});
-    else
-      ++known->count;
+    const auto at = static_cast<std::size_t>(i);
+    const Step& launch = program.steps[at];
+    auto known = std::ranges::find_if(all, [&](const Distinct& one) { return are_alike(*one.launch, launch); });
+    if (known == all.end()) known = all.insert(all.end(), Distinct{.launch = &launch});
+    ++known->count;
+    if (!launch_ms.empty()) known->in_step_ms += launch_ms[at];
   }
   return all;
 }
+
+bool is_contraction(const Step& launch) { return launch.cost.unit == ComputeUnit::kMatrix; }
+
+/// How much longer launches take in a step than by themselves.
+class InStep {
+ public:
+  void add(const Step& launch, double in_step_ms, double alone_ms) {
+    for (Ratio* const ratio : {&by_kernel_[rate_key(launch)], &kind_of(launch), &all_}) {
+      ratio->in_step_ms += in_step_ms;
+      ratio->alone_ms += alone_ms;
+    }
+  }
+  /// By the launches of the same kernel, or factor_of_kind() if there are none.
+  [[nodiscard]] double factor(const Step& launch) {
+    const auto known = by_kernel_.find(rate_key(launch));
+    return known != by_kernel_.end() && known->second.alone_ms > 0 ? known->second.value() : factor_of_kind(launch);
+  }
+  /// By all contractions, or all other launches; by all if there are none.
+  [[nodiscard]] double factor_of_kind(const Step& launch) {
+    if (kind_of(launch).alone_ms > 0) return kind_of(launch).value();
+    return all_.alone_ms > 0 ? all_.value() : 1;
+  }
+
+ private:
+  struct Ratio {
+    double in_step_ms = 0, alone_ms = 0;
+    [[nodiscard]] double value() const { return in_step_ms / alone_ms; }
+  };
+  Ratio& kind_of(const Step& launch) { return is_contraction(launch) ? contractions_ : others_; }
+
+  std::map<std::string, Ratio> by_kernel_;
+  Ratio contractions_, others_, all_;
+};
 
 }  // namespace
 
@@ -170,30 +205,54 @@ double StepPredictor::launch_ms(const Step& launch, LaunchTiming timing) {
   return known->second.rate.ms(clock_.cost_ms(launch));
 }
 
+double StepPredictor::step_ms(const Program& program, double device_ms, double submit_ms) {
+  if (program.has_graph) return device_ms;
+  return std::max(device_ms, static_cast<double>(launches_of_step(program).size()) * submit_ms);
+}
+
 double StepPredictor::step_ms(const Program& program, LaunchTiming timing) {
   double device_ms = 0;
-  int launches = 0;
-  for (const Distinct& one : distinct_launches(program)) {
-    device_ms += one.count * launch_ms(*one.launch, timing);
-    launches += one.count;
-  }
-  return program.has_graph ? device_ms : std::max(device_ms, launches * clock_.submit_ms());
+  for (const Distinct& one : distinct_launches(program)) device_ms += one.count * launch_ms(*one.launch, timing);
+  return step_ms(program, device_ms, clock_.submit_ms());
 }
 
 PredictedStep StepPredictor::predict(const Program& measured, const MeasuredStep& time, const Program& other,
                                      LaunchTiming timing) {
-  const double from_ms = step_ms(measured, timing), to_ms = step_ms(other, timing);
-  double common_ms = 0;
-  const std::vector<Distinct> from = distinct_launches(measured);
+  std::vector<Distinct> from = distinct_launches(measured, time.launch_ms);
+  InStep in_step;
+  for (Distinct& one : from) {
+    const double alone_ms = one.count * launch_ms(*one.launch, timing);
+    if (time.launch_ms.empty()) one.in_step_ms = alone_ms;
+    in_step.add(*one.launch, one.in_step_ms, alone_ms);
+  }
+  double from_ms = 0, to_ms = 0, common_ms = 0, off_ms = 0;
+  for (const Distinct& one : from) {
+    from_ms += one.in_step_ms;
+    off_ms +=
+        std::abs(one.in_step_ms - one.count * launch_ms(*one.launch, timing) * in_step.factor_of_kind(*one.launch));
+  }
   for (const Distinct& one : distinct_launches(other)) {
     const auto same =
         std::ranges::find_if(from, [&](const Distinct& known) { return are_alike(*known.launch, *one.launch); });
-    if (same != from.end()) common_ms += std::min(same->count, one.count) * launch_ms(*one.launch, timing);
+    if (same == from.end()) {
+      to_ms += one.count * launch_ms(*one.launch, timing) * in_step.factor(*one.launch);
+      continue;
+    }
+    const double each_ms = same->in_step_ms / same->count;
+    to_ms += one.count * each_ms;
+    common_ms += std::min(same->count, one.count) * each_ms;
   }
-  PredictedStep predicted{.ms = time.ms * to_ms / from_ms, .factor = from_ms / to_ms};
+  const double error = std::hypot(launch_error(timing), off_ms / from_ms);
   const double changed = std::clamp(1 - common_ms / std::max(from_ms, to_ms), 0.0, 1.0);
+  double submit_ms = clock_.submit_ms();
+  constexpr double kBusy = 0.9;
+  const bool host_is_limit = !measured.has_graph && !time.launch_ms.empty() && from_ms < kBusy * time.ms;
+  if (submit_ms > 0 && host_is_limit) submit_ms = time.ms / static_cast<double>(launches_of_step(measured).size());
+  from_ms = step_ms(measured, from_ms, submit_ms);
+  to_ms = step_ms(other, to_ms, submit_ms);
+  PredictedStep predicted{.ms = time.ms * to_ms / from_ms, .factor = from_ms / to_ms};
   const double unexplained = std::min(1.0, std::abs(1 - from_ms / time.ms));
-  predicted.error = std::hypot(launch_error(timing) * changed, unexplained * std::abs(1 - to_ms / from_ms), time.error);
+  predicted.error = std::hypot(error * changed, unexplained * std::abs(1 - to_ms / from_ms), time.error);
   return predicted;
 }
 

@@ -54,15 +54,18 @@ struct KernelRate {
 struct MeasuredStep {
   double ms = 0;
   double error = 0;  ///< relative
+  /// The time of each of the program's launches within the step, by index of Program::steps; empty if unknown.
+  std::vector<double> launch_ms = {};
 };
 
 /// A program instead of the measured one.
 struct PredictedStep {
   double ms = 0;      ///< the measured step's, divided by `factor`
   double factor = 1;  ///< the measured step's time / this one's: over 1 if it is faster
-  /// Relative error of both, one standard deviation. Three parts are added in squares: the error of launch times, for
-  /// the share of time in launches that only one of the two has; the share of the measured step that its launches do
-  /// not explain, for the difference of the two times; and that of the measured step.
+  /// Relative error of both, one standard deviation. Three parts are added in squares: the error of launch times (also
+  /// how far those of one kind differ in what the step adds to them), for the share of time in launches that only one
+  /// of the two has; the share of the measured step that its launches do not explain, for the difference of the two
+  /// times; and that of the measured step.
   double error = 0;
 };
 
@@ -77,8 +80,12 @@ class StepPredictor {
   void learn(std::span<const Program* const> programs);
   /// The relative error of one launch's time.
   [[nodiscard]] double launch_error(LaunchTiming timing) const;
-  /// The sum over the launches of a step, or the time in which the host submits them if that is longer.
+  /// The sum over the launches of a step by themselves, or the time in which the host submits them if that is longer.
   [[nodiscard]] double step_ms(const Program& program, LaunchTiming timing);
+  /// A launch that `measured` has too takes as long as there. Another one takes longer than by itself by the same
+  /// factor as the launches of its kernel in `measured`, or, if there are none, its contractions or other launches: a
+  /// step has colder caches, and a GPU at its power limit a lower clock. A step without `graph` takes at least as long
+  /// as the host needs to submit it: for each launch what it took in `measured` if the host was the limit there.
   [[nodiscard]] PredictedStep predict(const Program& measured, const MeasuredStep& time, const Program& other,
                                       LaunchTiming timing);
 
@@ -88,6 +95,8 @@ class StepPredictor {
     KernelRate rate;
   };
   [[nodiscard]] double launch_ms(const Step& launch, LaunchTiming timing);
+  /// The longer of `device_ms` and the time to submit the launches, `submit_ms` for each.
+  [[nodiscard]] static double step_ms(const Program& program, double device_ms, double submit_ms);
 
   LaunchClock& clock_;
   std::map<std::string, Kernel> kernels_;  // by rate_key()

@@ -95,6 +95,34 @@ TEST_F(PredictionTest, IsTheMeasuredStepTimesTheRatioOfTheLaunches) {
   EXPECT_NEAR(same.error, 0.01, 1e-9) << "the same launches have no error but that of the measurement";
 }
 
+TEST_F(PredictionTest, TakesOverTheTimesOfTheStep) {
+  const Program now = chain({50, 400}), other = chain({50, 200});
+  const Program* const programs[] = {&now, &other};
+  predictor_.learn(programs);
+  // By themselves they take 2.5, 16.5 and 8.5 ms; the first two take twice as long in the step.
+  const PredictedStep step =
+      predictor_.predict(now, {.ms = 40, .error = 0, .launch_ms = {4, 34}}, other, LaunchTiming::kEach);
+  EXPECT_NEAR(step.factor, (4 + 34) / (4 + 2 * 8.5), 1e-9);
+  EXPECT_NEAR(step.ms, 40 / step.factor, 1e-9);
+  const double changed = 1 - 4.0 / (4 + 34), off = 2.0 / 38, unexplained = 1 - 38.0 / 40;
+  EXPECT_NEAR(step.error, std::hypot(std::hypot(0.05, off) * changed, unexplained * (1 - 1 / step.factor)), 1e-9)
+      << "each is 1 ms off from twice its time";
+  EXPECT_NEAR(predictor_.predict(now, {.ms = 40, .error = 0, .launch_ms = {4, 34}}, other, LaunchTiming::kRates).factor,
+              step.factor, 1e-9)
+      << "the line through the smallest and the largest gives 8.5 ms too";
+}
+
+TEST_F(PredictionTest, AHostThatIsTheLimitTakesAsLongForEachLaunchAsItDid) {
+  const Program now = chain({50, 100, 100, 400}), other = chain({50, 400});
+  const MeasuredStep time = {.ms = 100, .error = 0, .launch_ms = {2, 4, 4, 16}};
+  EXPECT_NEAR(predictor_.predict(now, time, other, LaunchTiming::kEach).factor, 26.0 / 18, 1e-9) << "a CPU has none";
+  clock_.submit = 1;  // by itself
+  EXPECT_NEAR(predictor_.predict(now, time, other, LaunchTiming::kEach).factor, 2, 1e-9) << "25 ms for each launch";
+  Program recorded = chain({50, 400});
+  recorded.has_graph = true;
+  EXPECT_NEAR(predictor_.predict(now, time, recorded, LaunchTiming::kEach).factor, 100.0 / 18, 1e-9);
+}
+
 TEST_F(PredictionTest, AStepIsAtLeastTheTimeInWhichItIsSubmitted) {
   const Program chained = chain({50, 100});
   const Program* const programs[] = {&chained};
