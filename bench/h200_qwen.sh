@@ -18,7 +18,7 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 source "$here/bench/peers/environment.sh"
 mkdir -p "$out"
 side=${SIDE:-1328} device=${DEVICE:-cuda} steps=${STEPS:-40} sizes=${SIZES:-} # for a trial on a small machine
-ours=(qwen-image --random-weights 0 --device "$device" --quiet)
+ours=("${MODEL:-qwen-image}" --random-weights 0 --device "$device" --quiet)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 images=${IMAGES:-$scratch}
@@ -57,6 +57,7 @@ once() {
   wanted "$1" || return 0
   local began=$SECONDS
   "$headroom" "$2" "${ours[@]}" "${@:3}" --out "$out/headroom-$1.json" >"$out/headroom-$1.txt"
+  python3 "$here/bench/peers/share_plans.py" "$out/headroom-$1.json"
   echo "$1: $((SECONDS - began)) s"
 }
 
@@ -152,6 +153,7 @@ if wanted ladder; then
     >"$out/headroom-ladder.txt"
   mv "$out/headroom-ladder/results.json" "$out/headroom-ladder.json"
   rmdir "$out/headroom-ladder"
+  python3 "$here/bench/peers/share_plans.py" "$out/headroom-ladder.json"
 fi
 rungs=(baseline flash flash,fuse lossless lossless,fp8)
 for i in "${!rungs[@]}"; do
@@ -167,10 +169,10 @@ for pixels in 1328 1024 512; do
   match "fp8-$pixels" lossless,fp8 "$pixels" --fp8
 done
 for tokens in 64 512; do
-  part "text-$tokens" qwen_text_encoder qwen2.5-vl-7b "--pass encode --text-tokens $tokens" --text-tokens "$tokens"
+  part "qwen-text-$tokens" qwen_text_encoder qwen2.5-vl-7b "--pass encode --text-tokens $tokens" --text-tokens "$tokens"
 done
 for which in decode encode; do
-  part "vae-$which" qwen-vae qwen-image-vae "--pass $which --height $side --width $side" --pass "$which" --height "$side" --width "$side"
+  part "qwen-vae-$which" qwen-vae qwen-image-vae "--pass $which --height $side --width $side" --pass "$which" --height "$side" --width "$side"
 done
 # Two passes of PyTorch's and their combination, with which requests of ours are compared.
 guided_peer() {

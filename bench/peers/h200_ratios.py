@@ -23,11 +23,15 @@ from typing import NamedTuple
 from peer_ratios import (MEMORY, add_arguments, check_equal_work, check_same_run, compare, duration, markdown, memory, put, read,
                          times)
 
-MATCHES = {"bf16-1328": "1328x1328, bf16", "fp8-1328": "1328x1328, fp8", "bf16-1024": "1024x1024, bf16", "fp8-1024": "1024x1024, fp8", "fp8-512": "512x512, fp8",
+MATCHES = {"bf16-1328": "1328x1328, bf16", "fp8-1328": "1328x1328, fp8", "bf16-1024": "1024x1024, bf16", "fp8-1024": "1024x1024, fp8",
+           "bf16-512": "512x512, bf16", "fp8-512": "512x512, fp8",
            "fp8-batch4": "1024x1024, batch 4, fp8", "vae-decode-1024": "AutoencoderKL, decode 1024x1024, bf16",
            "vae-encode-1024": "AutoencoderKL, encode 1024x1024, bf16", "vae-decode-2048": "AutoencoderKL, decode 2048x2048, bf16",
            "kontext-bf16": "4096 + 4096 image tokens, bf16", "kontext-fp8": "4096 + 4096 image tokens, fp8",
            "t5-xxl": "T5-XXL, 512 tokens, bf16", "clip-l": "CLIP-L, 77 tokens, bf16",
+           "qwen-text-64": "Qwen2.5-VL 7B, 64 tokens, bf16", "qwen-text-512": "Qwen2.5-VL 7B, 512 tokens, bf16",
+           "qwen-vae-decode": "AutoencoderKLQwenImage, decode 1328x1328, bf16",
+           "qwen-vae-encode": "AutoencoderKLQwenImage, encode 1328x1328, bf16",
            "whole-fp8-1024": "1024x1024, fp8, from a prompt to pixels",
            "sd-turbo-unet": "SD-Turbo's U-Net, 64x64 latents, fp16", "sd-turbo-unet-batch4": "SD-Turbo's U-Net, 64x64 latents, batch 4, fp16",
            "pixel-unet": "UNet2DModel of 692 M, 3x64x64, fp16", "sdxl-unet-batch2": "SDXL's U-Net, 128x128 latents, batch 2, fp16",
