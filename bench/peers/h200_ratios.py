@@ -21,7 +21,7 @@ import statistics
 from typing import NamedTuple
 
 from peer_ratios import (MEMORY, add_arguments, check_equal_work, check_same_run, compare, duration, markdown, memory, put, read,
-                         times)
+                         stored, times)
 
 MATCHES = {"bf16-1328": "1328x1328, bf16", "fp8-1328": "1328x1328, fp8", "bf16-1024": "1024x1024, bf16", "fp8-1024": "1024x1024, fp8",
            "bf16-512": "512x512, bf16", "fp8-512": "512x512, fp8",
@@ -61,11 +61,11 @@ def launches_of(document, result):
 def find_rounds(folder, name, work):
     """The rounds of a match that both sides have."""
     rounds = []
-    while (path := folder / f"headroom-{work}-{name}-{len(rounds)}.json").exists():
+    while (path := stored(folder / f"headroom-{work}-{name}-{len(rounds)}.json")).exists():
         document = read(path)
         ours = document["results"][0]
         pair = Round(document["machine"]["gpus"][0]["name"], ours, {}, {"ours": launches_of(document, ours)})
-        for peer_path in sorted(folder.glob(f"pytorch-*-{len(rounds)}.json")):
+        for peer_path in sorted(folder.glob(f"pytorch-*-{len(rounds)}.json*")):
             peer = read(peer_path)
             for result in peer["results"]:
                 if result["work_hash"] == pair.ours["work_hash"] and is_fp8(result) == is_fp8(pair.ours):
