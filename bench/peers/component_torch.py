@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Times one pass of a network in PyTorch, eager, compiled, and compiled in a CUDA graph, or in OpenVINO (--engine), raw trials kept. The
-networks are diffusers' AutoencoderKL, AutoencoderTiny, UNet2DConditionModel and UNet2DModel, channels-last, transformers' CLIPTextModel
-and T5EncoderModel, and our own LiveStreamUNet, whose definition is with its goldens.
+networks are diffusers' AutoencoderKL, AutoencoderTiny, AutoencoderKLQwenImage, UNet2DConditionModel and UNet2DModel, channels-last,
+transformers' CLIPTextModel, T5EncoderModel and the language half of Qwen2.5-VL, and our own LiveStreamUNet, whose definition is with its
+goldens.
 
     python3 bench/peers/component_torch.py vae --pass decode --device cuda --dtype bf16 --height 1024 --width 1024 --compile --graph \\
         --rounds 6 --beside "build/release/headroom bench flux-vae --random-weights 0 --pass decode --height 1024 --width 1024 \\
@@ -25,11 +26,12 @@ from typing import Callable, NamedTuple
 import torch
 import torch._inductor.config
 
-from diffusers import AutoencoderKL, AutoencoderTiny, UNet2DConditionModel, UNet2DModel
+from diffusers import AutoencoderKL, AutoencoderKLQwenImage, AutoencoderTiny, UNet2DConditionModel, UNet2DModel
 
 import flux_peer
 import flux_shapes
 import peer_result
+import qwen_shapes
 import unet_shapes
 from flux_torch import Form, openvino_form, peak_bytes, time_cpu, time_cuda
 from launched import kernels_of, plan_of
@@ -43,15 +45,25 @@ TEXT_TOKENS = 77
 UNETS = {"sd-turbo-unet": (UNet2DConditionModel, unet_shapes.SD_TURBO), "sdxl-unet": (UNet2DConditionModel, unet_shapes.SDXL),
          "pixel-unet": (UNet2DModel, unet_shapes.PIXEL)}
 LIVE_UNET = "live-stream-unet"
-VAES = {"vae": (AutoencoderKL, flux_shapes.VAE), "taesd": (AutoencoderTiny, unet_shapes.TAESD)}
-NAMES = {"vae": "flux-vae"}  # where Headroom has another
+VAES = {"vae": (AutoencoderKL, flux_shapes.VAE), "taesd": (AutoencoderTiny, unet_shapes.TAESD),
+        "qwen-vae": (AutoencoderKLQwenImage, qwen_shapes.VAE)}
+QWEN_TEXT = "qwen_text_encoder"
+NAMES = {"vae": "flux-vae", "qwen-vae": "qwen-image-vae", QWEN_TEXT: "qwen2.5-vl-7b"}  # where Headroom has another
+
+
+def channels_last(x):
+    """Of images and of filters, also of frames; anything else as it is."""
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    return x.to(memory_format=formats[x.ndim]) if x.ndim in formats else x
 
 
 def random_image_network(kind, config, device, dtype, seed):
     with torch.device("meta"):
         model = kind.from_config(config)
-    model = model.to(dtype).to_empty(device=device).to(memory_format=torch.channels_last)
-    return flux_peer.fill(model.eval(), seed)
+    model = flux_peer.fill(model.to(dtype).to_empty(device=device).eval(), seed)
+    for parameter in model.parameters():
+        parameter.data = channels_last(parameter.data)
+    return model
 
 
 def random_vae(device, dtype, seed, part="vae"):
@@ -59,10 +71,12 @@ def random_vae(device, dtype, seed, part="vae"):
 
 
 def random_text_encoder(part, device, dtype, seed):
-    """text_encoder: CLIP-L; text_encoder_2: T5-XXL"""
+    """text_encoder: CLIP-L; text_encoder_2: T5-XXL; QWEN_TEXT: the language half of Qwen2.5-VL 7B, which keeps no keys and values"""
     from transformers import CLIPTextConfig, CLIPTextModel, T5Config, T5EncoderModel
+    from transformers.models.qwen2_5_vl.modeling_qwen2_5_vl import Qwen2_5_VLTextConfig, Qwen2_5_VLTextModel
     kind, config = {"text_encoder": (CLIPTextModel, CLIPTextConfig(**flux_shapes.CLIP)),
-                    "text_encoder_2": (T5EncoderModel, T5Config(**flux_shapes.T5))}[part]
+                    "text_encoder_2": (T5EncoderModel, T5Config(**flux_shapes.T5)),
+                    QWEN_TEXT: (Qwen2_5_VLTextModel, Qwen2_5_VLTextConfig(**qwen_shapes.LANGUAGE, use_cache=False))}[part]
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     with torch.device(device):
@@ -128,14 +142,14 @@ def subject_of(args, which, **size):
 
 
 def normal(shape, device, dtype, generator):
-    x = torch.randn(shape, generator=generator).to(device, dtype)
-    return x.to(memory_format=torch.channels_last) if x.ndim == 4 else x
+    return channels_last(torch.randn(shape, generator=generator).to(device, dtype))
 
 
 def vae_work(args, device, dtype, generator):
-    shape = (args.batch, 3, args.height, args.width)
+    config, frames = VAES[args.part][1], (1,) * (args.part == "qwen-vae")
+    shape = (args.batch, 3, *frames, args.height, args.width)
     if args.which == "decode":
-        shape = (args.batch, VAES[args.part][1]["latent_channels"], args.height // 8, args.width // 8)
+        shape = (args.batch, config.get("latent_channels") or config["z_dim"], *frames, args.height // 8, args.width // 8)
     return Work(subject_of(args, args.which, height=args.height, width=args.width),
                 Pass(random_vae(device, dtype, args.seed, args.part), args.which),
                 lambda: (normal(shape, device, dtype, generator),), True)
@@ -175,7 +189,7 @@ def live_work(args, device, dtype, generator):
 
 
 def text_work(args, device, dtype, generator):
-    tokens = {"text_encoder": 77, "text_encoder_2": 512}[args.part]
+    tokens = {"text_encoder": 77, "text_encoder_2": 512, QWEN_TEXT: args.text_tokens}[args.part]
     model = random_text_encoder(args.part, device, dtype, args.seed)
     return Work(subject_of(args, "encode", text_tokens=tokens), Pass(model, "forward"),
                 lambda: (torch.randint(model.config.vocab_size, (args.batch, tokens), generator=generator).to(device),), False)
@@ -273,13 +287,14 @@ def result_of(args, subject, form, sets, process):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("part", choices=[*VAES, *UNETS, LIVE_UNET, "text_encoder", "text_encoder_2"])
+    parser.add_argument("part", choices=[*VAES, *UNETS, LIVE_UNET, "text_encoder", "text_encoder_2", QWEN_TEXT])
     parser.add_argument("--pass", dest="which", choices=["decode", "encode"], default="decode", help="of an autoencoder")
     parser.add_argument("--engine", choices=["pytorch", "openvino"], default="pytorch", help="what runs the network")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--dtype", choices=list(flux_peer.DTYPES), default="fp32")
     parser.add_argument("--height", type=int, default=1024)
     parser.add_argument("--width", type=int, default=1024)
+    parser.add_argument("--text-tokens", type=int, default=512, help="of Qwen-Image's text encoder")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--compile", action="store_true", help="torch.compile")
     parser.add_argument("--compile-mode", default="default", help="torch.compile's mode, such as max-autotune-no-cudagraphs")

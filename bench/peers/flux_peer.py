@@ -80,7 +80,8 @@ def random_inputs(config, rows, columns, batch, text_tokens, device, dtype, gene
 
 class Fp8Linear(torch.nn.Module):
     """x W^T + b on FP8 tensor cores: E4M3, one dynamic scale for each row of x, one static scale for each row of W, fast
-    accumulation. torch.compile fuses the quantization with what comes before it."""
+    accumulation. torch.compile fuses the quantization with what comes before it. Rows are filled up to a multiple of 16, without which
+    cuBLASLt refuses a few."""
 
     weight = None  # transformers' T5 would cast what comes in to its dtype
 
@@ -94,11 +95,14 @@ class Fp8Linear(torch.nn.Module):
 
     def forward(self, x):
         rows = x.reshape(-1, x.shape[-1])
+        count, missing = rows.shape[0], -rows.shape[0] % 16
+        if missing:
+            rows = torch.nn.functional.pad(rows, (0, 0, 0, missing))
         scale = rows.abs().amax(dim=1, keepdim=True).float().clamp(min=1e-12) / E4M3_MAX
         quantized = (rows.float() / scale).clamp(-E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn)
         result = torch._scaled_mm(quantized, self.quantized.t(), scale_a=scale, scale_b=self.weight_scale, bias=self.bias,
                                   out_dtype=x.dtype, use_fast_accum=True)
-        return result.reshape(*x.shape[:-1], -1)
+        return result[:count].reshape(*x.shape[:-1], -1)
 
 
 def merge_qkv(model):

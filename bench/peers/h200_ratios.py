@@ -21,15 +21,19 @@ import statistics
 from typing import NamedTuple
 
 from peer_ratios import (MEMORY, add_arguments, check_equal_work, check_same_run, compare, duration, markdown, memory, put, read,
-                         times)
+                         stored, times)
 
-MATCHES = {"bf16-1328": "1328x1328, bf16", "fp8-1328": "1328x1328, fp8", "bf16-1024": "1024x1024, bf16", "fp8-1024": "1024x1024, fp8", "fp8-512": "512x512, fp8",
+MATCHES = {"bf16-1328": "1328x1328, bf16", "fp8-1328": "1328x1328, fp8", "bf16-1024": "1024x1024, bf16", "fp8-1024": "1024x1024, fp8",
+           "bf16-512": "512x512, bf16", "fp8-512": "512x512, fp8",
            "fp8-batch4": "1024x1024, batch 4, fp8", "vae-decode-1024": "AutoencoderKL, decode 1024x1024, bf16",
            "vae-encode-1024": "AutoencoderKL, encode 1024x1024, bf16", "vae-decode-2048": "AutoencoderKL, decode 2048x2048, bf16",
            "kontext-bf16": "4096 + 4096 image tokens, bf16", "kontext-fp8": "4096 + 4096 image tokens, fp8",
            "flux3-reference-bf16": "FLUX.3 [klein], 4096 + 4096 image tokens, bf16",
            "qwen3-4b-80": "Qwen3 4B, states of eight layers, 80 tokens, bf16", "qwen3-4b-512": "the same, 512 tokens, bf16",
            "t5-xxl": "T5-XXL, 512 tokens, bf16", "clip-l": "CLIP-L, 77 tokens, bf16",
+           "qwen-text-64": "Qwen2.5-VL 7B, 64 tokens, bf16", "qwen-text-512": "Qwen2.5-VL 7B, 512 tokens, bf16",
+           "qwen-vae-decode": "AutoencoderKLQwenImage, decode 1328x1328, bf16",
+           "qwen-vae-encode": "AutoencoderKLQwenImage, encode 1328x1328, bf16",
            "whole-fp8-1024": "1024x1024, fp8, from a prompt to pixels",
            "sd-turbo-unet": "SD-Turbo's U-Net, 64x64 latents, fp16", "sd-turbo-unet-batch4": "SD-Turbo's U-Net, 64x64 latents, batch 4, fp16",
            "pixel-unet": "UNet2DModel of 692 M, 3x64x64, fp16", "sdxl-unet-batch2": "SDXL's U-Net, 128x128 latents, batch 2, fp16",
@@ -59,11 +63,11 @@ def launches_of(document, result):
 def find_rounds(folder, name, work):
     """The rounds of a match that both sides have."""
     rounds = []
-    while (path := folder / f"headroom-{work}-{name}-{len(rounds)}.json").exists():
+    while (path := stored(folder / f"headroom-{work}-{name}-{len(rounds)}.json")).exists():
         document = read(path)
         ours = document["results"][0]
         pair = Round(document["machine"]["gpus"][0]["name"], ours, {}, {"ours": launches_of(document, ours)})
-        for peer_path in sorted(folder.glob(f"pytorch-*-{len(rounds)}.json")):
+        for peer_path in sorted(folder.glob(f"pytorch-*-{len(rounds)}.json*")):
             peer = read(peer_path)
             for result in peer["results"]:
                 if result["work_hash"] == pair.ours["work_hash"] and is_fp8(result) == is_fp8(pair.ours):

@@ -19,6 +19,7 @@ class Errors:
 
     def __init__(self, path, subject, reference):
         self.path, self.subject, self.reference, self.results = path, subject, reference, []
+        self.device = reference.device.type
 
     def add(self, source, version, applied, output):
         error = relative_l2(output, self.reference)
@@ -26,7 +27,7 @@ class Errors:
         self.results.append({
             "id": name, "name": name, "subject": self.subject, "work_hash": peer_result.work_hash(self.subject),
             "source": {"name": source, "version": version},
-            "configuration": {"device": "cuda", "asked": applied, "applied": applied, "declined": []},
+            "configuration": {"device": self.device, "asked": applied, "applied": applied, "declined": []},
             "trials": [], "quality": [{"metric": "relative_l2", "against": "diffusers in fp32", "value": error}],
             "tags": ["random_weights"],
         })
@@ -42,8 +43,8 @@ class Errors:
         path = os.path.join(folder, "output.safetensors")
         for switches in switch_sets:
             began = time.perf_counter()
-            subprocess.run([program, "forward", folder, "--device", "cuda", "--quiet", "--opt", switches, "--inputs", inputs,
+            subprocess.run([program, "forward", folder, "--device", self.device, "--quiet", "--opt", switches, "--inputs", inputs,
                             "--out", path], check=True)
             seconds = time.perf_counter() - began
-            self.add("headroom", version, switches.split(","), load_file(path)[output_name].cuda().double())
+            self.add("headroom", version, switches.split(","), load_file(path)[output_name].to(self.reference))
             print(f"  the whole process took {seconds:.1f} s", flush=True)

@@ -28,9 +28,16 @@ class Comparison(NamedTuple):
         return f"{self.ratio:.2f}x ({self.interval[0]:.2f} to {self.interval[1]:.2f})"
 
 
+def stored(path):
+    """The file, or where there is none, its packed form."""
+    packed = path.with_name(path.name + ".gz")
+    return packed if packed.exists() and not path.exists() else path
+
+
 def read(path):
-    """A result file, with the plans that it refers to."""
-    document = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    """A result file, which may be packed, with the plans that it refers to."""
+    data = pathlib.Path(path).read_bytes()
+    document = json.loads(gzip.decompress(data) if str(path).endswith(".gz") else data)
     for name, plan in document.get("plans", {}).items():
         if isinstance(plan, str):
             document["plans"][name] = json.loads(gzip.decompress((pathlib.Path(path).parent / plan).read_bytes()))

@@ -8,7 +8,9 @@
 
 Random weights, as Headroom's stand-ins are. The text has no mask: diffusers' pipeline drops one that is all ones. --real-rope turns
 queries and keys by real tables in place of complex ones, which torch.compile cannot fuse. --fp8 computes the matmuls of tokens in the
-blocks in FP8 with a scale for each row, as torchao does. Everything else is as in flux_torch.py. Needs PyTorch, diffusers and numpy.
+blocks in FP8 with a scale for each row, as torchao does. --guided-by N times classifier-free guidance as diffusers' pipeline has it: a pass
+of the prompt, one of a negative prompt of N tokens, and their combination. Everything else is as in flux_torch.py. Needs PyTorch, diffusers
+and numpy.
 """
 
 import argparse
@@ -21,11 +23,10 @@ from diffusers.models.transformers import transformer_qwenimage
 import flux_peer
 import flux_torch
 import peer_result
+import qwen_shapes
 from launched import plan_of
 from rounds import in_rounds, tell
 
-CONFIG = {"patch_size": 2, "in_channels": 64, "out_channels": 16, "num_layers": 60, "attention_head_dim": 128,
-          "num_attention_heads": 24, "joint_attention_dim": 3584, "guidance_embeds": False, "axes_dims_rope": [16, 56, 56]}
 INPUT_SETS = 2
 
 
@@ -39,6 +40,20 @@ class AtOneSize(torch.nn.Module):
     def forward(self, hidden_states, encoder_hidden_states, timestep, return_dict=False):
         return self.model(hidden_states=hidden_states, encoder_hidden_states=encoder_hidden_states, timestep=timestep,
                           img_shapes=self.shapes, return_dict=return_dict)
+
+
+class Guided(torch.nn.Module):
+    """Two passes of AtOneSize, and the guided prediction, each token as long as the prompt's own."""
+
+    def __init__(self, one, scale=4.0):
+        super().__init__()
+        self.one, self.scale = one, scale
+
+    def forward(self, hidden_states, encoder_hidden_states, negative_hidden_states, timestep, return_dict=False):
+        prompted = self.one(hidden_states, encoder_hidden_states, timestep, return_dict)[0]
+        negative = self.one(hidden_states, negative_hidden_states, timestep, return_dict)[0]
+        guided = negative + self.scale * (prompted - negative)
+        return (guided * (torch.norm(prompted, dim=-1, keepdim=True) / torch.norm(guided, dim=-1, keepdim=True)),)
 
 
 class RealTables(torch.nn.Module):
@@ -65,13 +80,17 @@ def use_real_tables(model):
     transformer_qwenimage.apply_rotary_emb_qwen = turn
 
 
-def random_model(args, device, dtype):
+def random_network(config, device, dtype, seed):
     with torch.device("meta"):
-        model = QwenImageTransformer2DModel.from_config(CONFIG)
-    rope = QwenImageTransformer2DModel.from_config(CONFIG | {"num_layers": 0}).pos_embed  # plain tensors, lost on "meta"
+        model = QwenImageTransformer2DModel.from_config(config)
+    rope = QwenImageTransformer2DModel.from_config(config | {"num_layers": 0}).pos_embed  # plain tensors, lost on "meta"
     model = model.to(dtype).to_empty(device=device)
     model.pos_embed = rope
-    model = flux_peer.fill(model.eval(), args.seed)
+    return flux_peer.fill(model.eval(), seed)
+
+
+def random_model(args, device, dtype):
+    model = random_network(args.config, device, dtype, args.seed)
     if args.fp8:
         flux_peer.quantize_fp8(model.transformer_blocks)
     model.set_attention_backend(args.attention)
@@ -85,9 +104,12 @@ def random_model(args, device, dtype):
 def random_inputs(args, device, dtype, generator):
     rows, columns = args.size
     draw = lambda *shape: torch.randn(*shape, generator=generator).to(device, dtype)  # noqa: E731
-    return {"hidden_states": draw(args.batch, rows * columns, CONFIG["in_channels"]),
-            "encoder_hidden_states": draw(args.batch, args.text_tokens, CONFIG["joint_attention_dim"]),
-            "timestep": torch.rand(args.batch, generator=generator).to(device, dtype)}
+    inputs = {"hidden_states": draw(args.batch, rows * columns, args.config["in_channels"]),
+              "encoder_hidden_states": draw(args.batch, args.text_tokens, args.config["joint_attention_dim"]),
+              "timestep": torch.rand(args.batch, generator=generator).to(device, dtype)}
+    if args.guided_by:
+        inputs["negative_hidden_states"] = draw(args.batch, args.guided_by, args.config["joint_attention_dim"])
+    return inputs
 
 
 def size_of(text):
@@ -110,8 +132,9 @@ def main():
     parser.add_argument("--graph", action="store_true", help="also captured in a CUDA Graph and replayed")
     parser.add_argument("--size", type=size_of, default=(83, 83), metavar="ROWSxCOLUMNS", help="image tokens down and across")
     parser.add_argument("--text-tokens", type=int, default=256)
+    parser.add_argument("--guided-by", type=int, default=0, metavar="TOKENS", help="also a pass of a negative prompt, and the combination")
     parser.add_argument("--batch", type=int, default=1)
-    parser.add_argument("--layers", type=int, default=CONFIG["num_layers"], help="fewer, for a trial")
+    parser.add_argument("--layers", type=int, default=qwen_shapes.TRANSFORMER["num_layers"], help="fewer, for a trial")
     parser.add_argument("--trials", type=int, default=8)
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
@@ -123,7 +146,7 @@ def main():
         parser.error("--graph needs --device cuda")
     if (args.rounds > 1 or "{round}" in args.save) != bool(args.beside):
         parser.error("--beside, --rounds and a {round} in --save go together")
-    CONFIG["num_layers"] = args.layers
+    args.config = qwen_shapes.TRANSFORMER | {"num_layers": args.layers}
     device, dtype = torch.device(args.device), flux_peer.DTYPES[args.dtype]
     generator = torch.Generator().manual_seed(args.seed)
     rows, columns = args.size
@@ -133,10 +156,14 @@ def main():
     as_flux.attention = "real tables, " * args.real_rope + args.attention.strip("_").replace("native_", "")
     with torch.inference_mode():
         module = AtOneSize(random_model(args, device, dtype), rows, columns)
+        if args.guided_by:
+            module = Guided(module)
         sets = [random_inputs(args, device, dtype, generator) for _ in range(INPUT_SETS)]
         forms = flux_torch.make_forms(as_flux, module, sets, rows * columns)
         clock = flux_torch.time_cuda if args.device == "cuda" else flux_torch.time_cpu
         subject = peer_result.forward_subject("qwen-image", rows * columns, args.batch, args.text_tokens, 0)
+        if args.guided_by:
+            subject["request"] |= {"negative_text_tokens": args.guided_by, "true_cfg_scale": 4.0}
 
         def measure(number):
             results = []

@@ -110,7 +110,8 @@ Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& we
       options_(options),
       request_(pipeline.resolve(options)),
       offloader_(std::move(shared.offloader)),
-      reader_(std::move(shared.reader)) {
+      reader_(std::move(shared.reader)),
+      decoder_(std::move(shared.decoder)) {
   if (const std::string cache = cache_that_decides(options.switches); !cache.empty() && pipeline.has_random_weights())
     fail_usage(
         "{}: what random weights compute decides nothing about a step cache; give it a schedule, as --cache-schedule "
@@ -118,7 +119,9 @@ Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& we
         cache);
   const DeviceTarget target = target_of(backend, options);
   const bool has_reader = reader_ != nullptr;
-  if (!has_reader)
+  if (has_reader)
+    reader_->set_new_work(options.new_work);
+  else
     reader_ =
         std::make_shared<PromptReader>(pipeline, request_.text_tokens, options.switches, target, request_.text_lengths);
   for (const TokenSize& size : request_.references) {  // references of one size share a stage
@@ -127,8 +130,14 @@ Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& we
       encoders_.push_back({size, std::move(*stage)});
   }
   compile_loop(options);
-  decode_ = compile_coder("decode", pipeline.decoder(), request_, {request_.token_rows, request_.token_columns},
-                          options.switches, target);
+  const TokenSize size{request_.token_rows, request_.token_columns};
+  if (decoder_ != nullptr && decoder_->size != size) decoder_.reset();
+  if (decoder_ == nullptr)
+    if (auto stage = compile_coder("decode", pipeline.decoder(), request_, size, options.switches, target)) {
+      decoder_ = std::make_shared<SizedDecoder>();
+      decoder_->size = size;
+      decoder_->stage = *std::move(stage);
+    }
   tell_of_all(denoise_.compiled, device_stages(), options.switches);
 
   if (options.drops_other_weights) {
@@ -148,7 +157,9 @@ Generator::Generator(const Pipeline& pipeline, Backend& backend, WeightStore& we
   if (!has_reader) reader_->load(offloader_);
   for (SizedEncoder& encoder : encoders_) offloader_->load(encoder.stage);
   load_loop();
-  if (decode_) offloader_->load(*decode_);
+  if (decoder_ == nullptr || decoder_->offloader != nullptr) return;
+  decoder_->offloader = offloader_;
+  offloader_->load(decoder_->stage);
 }
 
 void Generator::compile_loop(const RequestOptions& options) {
@@ -273,8 +284,7 @@ void Generator::fit_texts(std::span<const ImageRequest> images) {
 
 Generator::~Generator() {
   for (const SizedEncoder& encoder : encoders_) offloader_->forget(encoder.stage);
-  for (const std::optional<DeviceStage>* stage : {&setup_, &decode_})
-    if (*stage) offloader_->forget(**stage);
+  if (setup_) offloader_->forget(*setup_);
   forget_loops();
 }
 
@@ -283,7 +293,7 @@ std::vector<const DeviceStage*> Generator::device_stages() const {
   for (const SizedEncoder& encoder : encoders_) stages.push_back(&encoder.stage);
   if (setup_) stages.push_back(&*setup_);
   stages.push_back(&denoise_);
-  if (decode_) stages.push_back(&*decode_);
+  if (decoder_ != nullptr) stages.push_back(&decoder_->stage);
   return stages;
 }
 
@@ -410,7 +420,7 @@ HostTensor Generator::generate(std::span<const ImageRequest> images, const Itera
 }
 
 HostTensor Generator::denoise(const IterationObserver& observer) {
-  offloader_->expect(decode_ ? &*decode_ : nullptr);
+  offloader_->expect(decoder_ != nullptr ? &decoder_->stage : nullptr);
   std::size_t bytes = 0;
   for (const DeviceStage* loop : loops()) bytes += loop->session->activation_reserved_bytes();
   run_stage(denoise_.name, bytes, [&] { run_loop(observer); });
@@ -437,16 +447,17 @@ const Shape& Generator::latents_shape() const {
 
 HostTensor Generator::decode(const HostTensor& latents) {
   HostTensor pixels;
-  if (!decode_) {
+  if (decoder_ == nullptr) {
     run_stage("decode", 0, [&] { pixels = pipeline_.decode(latents, request_); });
     return pixels;
   }
   offloader_->expect(nullptr);
-  run_stage("decode", decode_->session->activation_reserved_bytes(), [&] {
+  DeviceStage& stage = decoder_->stage;
+  run_stage(stage.name, stage.session->activation_reserved_bytes(), [&] {
     std::vector<HostTensor> decoded;
     for (const HostTensor& one : unstack(latents)) {
-      decode_->submit(*offloader_, "latents", one);
-      decoded.push_back(decode_->session->output("pixels"));
+      stage.submit(*offloader_, "latents", one);
+      decoded.push_back(stage.session->output("pixels"));
     }
     pixels = decoded.size() == 1 ? std::move(decoded.front()) : stack(decoded);
   });

@@ -20,11 +20,22 @@
 
 namespace headroom {
 
-/// State that generators of one pipeline and one store can share: the reader of prompts, for equal switches and text
-/// tokens, and the offloader.
+/// The stage that decodes images of a size, for all generators of this size.
+struct SizedDecoder {
+  TokenSize size;
+  DeviceStage stage;
+  std::shared_ptr<Offloader> offloader;  ///< null until the stage is loaded
+  ~SizedDecoder() {
+    if (offloader != nullptr) offloader->forget(stage);
+  }
+};
+
+/// State that generators of one pipeline and one store can share for equal switches: the reader of prompts, for equal
+/// text tokens, the offloader, and the decoder, which a request of another size ignores.
 struct SharedStages {
   std::shared_ptr<PromptReader> reader = nullptr;
   std::shared_ptr<Offloader> offloader = nullptr;
+  std::shared_ptr<SizedDecoder> decoder = nullptr;
 };
 
 /// A pipeline compiled for one request: it makes latents, and pixels where it decodes, from prompts and seeds. Equal
@@ -75,7 +86,7 @@ class Generator {
   /// The stages that run on the device, in order.
   [[nodiscard]] std::vector<const DeviceStage*> device_stages() const;
   /// To pass to other generators.
-  [[nodiscard]] SharedStages shared() const { return {.reader = reader_, .offloader = offloader_}; }
+  [[nodiscard]] SharedStages shared() const { return {reader_, offloader_, decoder_}; }
   [[nodiscard]] PromptReader& prompt_reader() const noexcept { return *reader_; }
 
  private:
@@ -118,7 +129,7 @@ class Generator {
   DeviceStage denoise_;                                   // of rank 0
   std::deque<DeviceStage> other_loops_;                   // of ranks 1, 2, ...
   std::map<int, std::unique_ptr<Offloader>> offloaders_;  // of ranks elsewhere
-  std::optional<DeviceStage> decode_;
+  std::shared_ptr<SizedDecoder> decoder_;                 // null if the pipeline decodes itself
   std::vector<StageRun> took_;
 };
 

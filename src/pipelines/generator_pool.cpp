@@ -41,7 +41,13 @@ Generator& GeneratorPool::get(RequestOptions options) {
   }
   if (kept_.size() == kMostKept) kept_.pop_back();  // before the new one allocates memory
   std::shared_ptr<PromptReader>& reader = readers_[request.text_tokens];
-  kept_.emplace_front(pipeline_, backend_, weights_, options, SharedStages{.reader = reader, .offloader = offloader_});
+  const auto has_its_size = [&](const Generator& kept) {
+    const std::shared_ptr<SizedDecoder> decoder = kept.shared().decoder;
+    return decoder != nullptr && decoder->size == TokenSize{request.token_rows, request.token_columns};
+  };
+  const auto of_size = std::ranges::find_if(kept_, has_its_size);
+  kept_.emplace_front(pipeline_, backend_, weights_, options,
+                      SharedStages{reader, offloader_, of_size == kept_.end() ? nullptr : of_size->shared().decoder});
   const SharedStages shared = kept_.front().shared();
   reader = shared.reader;
   offloader_ = shared.offloader;

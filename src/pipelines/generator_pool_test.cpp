@@ -63,6 +63,38 @@ TEST_F(GeneratorPoolTest, WhatReadsPromptsIsSharedByThoseOfOneLength) {
   EXPECT_EQ(other.stages().front().name, "inputs") << "the prompt was read for another size";
 }
 
+TEST_F(GeneratorPoolTest, TheDecoderIsSharedByThoseOfOneSize) {
+  const auto decoder = [&](const RequestOptions& options) { return pool_.get(options).shared().decoder; };
+  const auto of_two = decoder(of_rows(2, 8));
+  ASSERT_NE(of_two, nullptr);
+  EXPECT_EQ(decoder(of_rows(2, 9)), of_two);
+  EXPECT_NE(decoder(of_rows(3, 8)), of_two);
+}
+
+/// Texts of another length take another encoder, for which a caller waits too.
+TEST(GeneratorPoolOfLengths, AnEncoderOfALaterTextMeasuresNothing) {
+  const auto backend = make_backend(DeviceKind::kCpu);
+  const auto pipeline = open_pipeline((source_dir(kSourceDir) / "tests/goldens/pipelines/qwen-image").string());
+  WeightStore weights{*backend, pipeline->components()};
+  const auto encoders_after = [&](GeneratorPool& pool, const std::string& prompt) {
+    const std::vector<ImageRequest> images = {{.prompt = prompt}};
+    RequestOptions options{.token_rows = 2, .token_columns = 2, .steps = 1, .switches = {}};
+    options.text_lengths = pipeline->text_lengths(pipeline->resolve(options), images);
+    Generator& generator = pool.get(options);
+    static_cast<void>(generator.generate(images));
+    std::vector<NewWork> found;
+    for (const DeviceStage* stage : generator.device_stages())
+      if (stage->name == "text_encoder") found.push_back(stage->compiled.program->target.new_work);
+    return found;
+  };
+  const std::string longer(100, 'x');
+  for (const NewWork after : {NewWork::kTakeOver, NewWork::kMeasure}) {
+    GeneratorPool pool{*pipeline, *backend, weights, SwitchSet::parse("arena"), 0, after};
+    EXPECT_THAT(encoders_after(pool, "fox"), testing::ElementsAre(NewWork::kMeasure));
+    EXPECT_THAT(encoders_after(pool, longer), testing::ElementsAre(after, NewWork::kMeasure));
+  }
+}
+
 /// Sizes alternate, equal requests give equal images, and memory does not grow.
 TEST_F(GeneratorPoolTest, ManyRequestsOfMixedSizesHoldNoMore) {
   constexpr std::int64_t kSizes = 6;  // more than the pool keeps

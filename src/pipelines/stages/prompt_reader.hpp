@@ -38,6 +38,8 @@ class PromptReader {
   [[nodiscard]] std::vector<Conditioning::Text> read(std::size_t reader,
                                                      std::span<const std::optional<std::string>> texts,
                                                      std::vector<StageRun>& took);
+  /// How the fastest algorithms of encoders are found that are compiled from now on, for texts of other lengths.
+  void set_new_work(NewWork new_work) { target_.new_work = new_work; }
   /// Clears the cache.
   void forget();
   /// Device memory of the embeddings of one text, for all readers; of the longest one, if texts are not padded.
