@@ -78,6 +78,7 @@ class Trainer {
 
  private:
   void start();
+  void set_weight(const TrainedWeight& weight, const HostTensor& value);
   [[nodiscard]] bool is_trained(const std::string& weight) const;
   [[nodiscard]] const Shape& shape_of(const TrainedWeight& weight) const;
   [[nodiscard]] HostTensor first_weight(const TrainedWeight& weight) const;
