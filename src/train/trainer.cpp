@@ -263,9 +263,12 @@ void set_inputs(Session& session, const BatchData& data) {
 StepRecord Trainer::step() {
   HR_CHECK(session_ != nullptr);
   const auto start = std::chrono::steady_clock::now();
-  set_inputs(*session_, objective_->data(done_));
-  session_->run();
+  if (!prepared_ || prepared_->first != done_) prepared_.emplace(done_, objective_->data(done_));
+  set_inputs(*session_, prepared_->second);
+  session_->submit();
   ++done_;
+  prepared_.reset();  // the host prepares the next step's data while a device works on this one's
+  if (done_ < config_.steps) prepared_.emplace(done_, objective_->data(done_));
   const auto number = [&](std::string_view name) { return session_->output(name).at(0); };
   StepRecord record{.step = done_, .loss = number("loss"), .norm = number("norm"), .rate = number("rate")};
   if (config_.loss_scaling) record.loss_scale = number(kLossScaleState);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/backend.hpp"
@@ -102,6 +103,7 @@ class Trainer {
   std::unique_ptr<Session> session_;
   std::unique_ptr<Session> validating_;
   std::int64_t done_ = 0;
+  std::optional<std::pair<std::int64_t, BatchData>> prepared_;  // data of a step
 };
 
 /// The name of the checkpoint after a step: "step-00001000".
