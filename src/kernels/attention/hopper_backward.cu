@@ -171,6 +171,16 @@ __device__ __forceinline__ float4 load_shared(std::uint32_t from) {
   return read;
 }
 
+/// The address of a unit, from one thread for the warp: the compiler then computes what depends on it once for a warp.
+/// The pass over queries gains 3 to 5% by that; that over keys loses 1%.
+template <class S>
+__device__ __forceinline__ std::uint32_t one_in_warp(std::uint32_t address) {
+  if constexpr (S::kOwnsKeys)
+    return address;
+  else
+    return __shfl_sync(0xFFFFFFFFU, address, 0);
+}
+
 /// Begins d[64, N] = own[64, kDim] unit[N, kDim]^T.
 template <class T, class S, int kCount>
 __device__ __forceinline__ void begin_rows_by_columns(float (&d)[kCount], std::uint32_t own, std::uint32_t unit) {
@@ -256,7 +266,7 @@ __device__ __forceinline__ void sum_up(const BackwardForm& form, const BackwardI
   const bool signals = threadIdx.x % 32 == 0;
   const int first_row = item.row + group * kGroupRows;
   int left = (item.end - item.begin) * (S::kOwnsKeys ? form.sharers : 1), unit = item.begin;
-  const std::uint32_t base = hw::shared_address(shared), own = base + group * kGroupRows * kRowBytes;
+  const std::uint32_t base = hw::shared_address(shared), own = one_in_warp<S>(base + group * kGroupRows * kRowBytes);
   float scores[S::kUnit / 2], gradients[S::kUnit / 2];
   [[maybe_unused]] uint4 weights[S::kUnit / 16];
   uint4 score_weights[S::kUnit / 16];
@@ -267,11 +277,14 @@ __device__ __forceinline__ void sum_up(const BackwardForm& form, const BackwardI
     of_rows[0] = from[0];
     of_rows[1] = from[8];
   }
-  const auto unit_at = [&](std::uint32_t index) { return base + S::kRingAt + index % S::kStages * 2 * S::kUnitBytes; };
+  const auto unit_at = [&](std::uint32_t index) {
+    return one_in_warp<S>(base + S::kRingAt + index % S::kStages * 2 * S::kUnitBytes);
+  };
+  std::uint32_t at = unit_at(units);  // of the unit whose scores were begun last
   const auto begin_scores = [&](std::uint32_t index) {
     hw::wait(barriers.full[index % S::kStages], index / S::kStages & 1);
-    begin_rows_by_columns<T, S>(scores, own, unit_at(index));
-    begin_rows_by_columns<T, S>(gradients, own + S::kOwnBytes, unit_at(index) + S::kUnitBytes);
+    begin_rows_by_columns<T, S>(scores, own, at);
+    begin_rows_by_columns<T, S>(gradients, own + S::kOwnBytes, at + S::kUnitBytes);
   };
   // What queries have: logsumexp and delta of this row, or of the queries of columns 8 j + 2 (t % 4) and the next.
   const auto numbers_at = [&](std::uint32_t index, int j) {
@@ -320,7 +333,7 @@ __device__ __forceinline__ void sum_up(const BackwardForm& form, const BackwardI
     if constexpr (S::kOwnsKeys) {
       to_weights<T, S::kUnit>(scores, weights);
       hw::settle(weights);
-      begin_sums<T, S>(made, weights, unit_at(units) + S::kUnitBytes);
+      begin_sums<T, S>(made, weights, at + S::kUnitBytes);
       hw::wait_for_wgmma<1>();
     } else {
       hw::wait_for_wgmma<0>();
@@ -341,10 +354,11 @@ __device__ __forceinline__ void sum_up(const BackwardForm& form, const BackwardI
     }
     to_weights<T, S::kUnit>(gradients, score_weights);
     hw::settle(score_weights);
-    begin_sums<T, S>(scored, score_weights, unit_at(units));
+    begin_sums<T, S>(scored, score_weights, at);
     ++units;
     if (--left == 0) break;
     if (++unit == item.end) unit = item.begin;  // of the next head of queries
+    at = unit_at(units);
     begin_scores(units);
   }
   hw::wait_for_wgmma<0>();
@@ -456,7 +470,7 @@ void launch_backward_pass(void* stream, DType dtype, BackwardPass pass, const Ba
                           const BackwardMaps& maps, const BackwardPlaces& places) {
   with_pass(pass, form.width, [&](auto shape) {
     using S = decltype(shape);
-    static_assert(kBackwardPadding % S::kRows == 0 && kBackwardPadding % S::kUnit == 0);
+    static_assert(kBackwardPadding % (S::kOwnsKeys ? S::kUnit : S::kRows) == 0);  // of queries
     const int tokens = S::kOwnsKeys ? form.keys : form.queries;
     const int tiles =
         form.batch * (S::kOwnsKeys ? form.heads / form.sharers : form.heads) * divide_up(tokens, S::kRows);
