@@ -36,6 +36,22 @@ void read_copies(Graph& graph, const std::vector<TrainedWeight>& weights) {
   });
 }
 
+/// Makes a product of which only the transpose is read, such as a gradient of GPT-2's weights, that transpose:
+/// (a b)^T = b^T a^T.
+bool multiply_transposed(Rewriter& r, const Node& node) {
+  if (node.op != Op::kMatmul) return false;
+  const std::vector<const Node*> readers = r.readers_from_here(node.results[0]);
+  if (readers.size() != 1 || readers[0]->op != Op::kTranspose || readers[0]->attributes[attr::kPerm] != Ints{1, 0})
+    return false;
+  const Attributes& given = node.attributes;
+  r.replace(
+      readers[0]->results[0],
+      r.emit_like(
+          node, {node.inputs[1], node.inputs[0]},
+          given.with(attr::kTransposeA, !given[attr::kTransposeB]).with(attr::kTransposeB, !given[attr::kTransposeA])));
+  return true;
+}
+
 /// A graph that a loss is appended to.
 class LossParts {
  public:
@@ -202,6 +218,7 @@ TrainingStep build_training_step(const Graph& loss, const StepRecipe& recipe) {
   // As a value of its own: an output that names a state is the state's final value.
   if (scale != kNoValue) step.graph.add_output(std::string(kLossScaleState), b.mul_scalar(scale, 1));
   read_copies(step.graph, step.weights);
+  rewrite_each(step.graph, multiply_transposed);
   return step;
 }
 
