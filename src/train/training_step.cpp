@@ -157,8 +157,8 @@ bool keep_logsumexp(Rewriter& r, const Node& node, const Target& target) {
   return true;
 }
 
-/// Casts a weight to 16 bits before it is transposed, as GPT-2's are: the weight itself then has a copy, and both it and
-/// its gradient are transposed in 16 bits.
+/// Casts a weight to 16 bits before it is transposed, as GPT-2's are: the weight itself then has a copy, and is
+/// transposed in 16 bits.
 bool cast_before_transpose(Rewriter& r, const Node& node) {
   if (node.op != Op::kCast || size_of(r.type(node.results[0]).dtype) != 2 || !r.is_weight(node.inputs[0])) return false;
   const Node* const transpose = r.weight_producer(node.inputs[0]);
