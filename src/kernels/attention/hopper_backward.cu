@@ -22,13 +22,15 @@
 // unit begin while those that sum are in flight. Blocks take tiles one after the other from a counter, those with most
 // units first; which block computes a tile changes nothing.
 //
-// Measured   (H200, bench/results/h200/training.txt, at full clock after rest, without delta) cuDNN's time over this:
-//            heads of 64, 1,024 tokens in causal order 1.13 and 1.14 (277 TFLOP/s of five matmuls); heads of 128 in
-//            causal order, 1,024 tokens 1.06, 4,096 0.87 and 16,384 0.87 (467 TFLOP/s, 654 of the seven that are
-//            done); 4,608 tokens dense 0.83. Long sequences would need the five alone.
+// Measured   (H200, bench/results/h200/training.txt, without delta) cuDNN's time over that of both passes: heads of 64,
+//            1,024 tokens in causal order 1.13; heads of 128 in causal order, 1,024 tokens 1.09, 4,096 0.95 and 16,384
+//            0.89 (464 TFLOP/s of five matmuls, 650 of the seven that are done); 4,608 tokens dense 0.90. Long
+//            sequences would need the five alone.
 //
 // Tried      Three warpgroups and units of 128 queries in the pass over keys of 64: too many registers, so that
-//            multiply-adds are issued one after the other.
+//            multiply-adds are issued one after the other. In heads of 128: three stages in the pass over keys (no
+//            gain); own tokens of the pass over queries in registers, with units of 64 keys (1.02 of the time of three
+//            stages of 80).
 //
 // Online recomputation from the logarithms of sums: FlashAttention-2 (arXiv 2307.08691), algorithm 2; the pipeline on
 // Hopper: FlashAttention-3 (arXiv 2407.08608).
