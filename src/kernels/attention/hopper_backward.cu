@@ -29,8 +29,8 @@
 //
 // Tried      Three warpgroups and units of 128 queries in the pass over keys of 64: too many registers, so that
 //            multiply-adds are issued one after the other. In heads of 128: three stages in the pass over keys (no
-//            gain); own tokens of the pass over queries in registers, with units of 64 keys (1.02 of the time of three
-//            stages of 80).
+//            gain); own tokens of the pass over queries in registers, with units of 64 keys (0.96 to 1.02 of the time
+//            of three stages of 80).
 //
 // Online recomputation from the logarithms of sums: FlashAttention-2 (arXiv 2307.08691), algorithm 2; the pipeline on
 // Hopper: FlashAttention-3 (arXiv 2407.08608).
