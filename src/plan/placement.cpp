@@ -25,19 +25,22 @@ bool can_overwrite(const StorageIndex& index, int now, ValueId out, const Place&
   });
 }
 
-/// In place: a result overwrites an operand that is no longer needed, if the kernel allows it.
+/// In place: a result overwrites an operand that is no longer needed, if the kernel allows it. Another result of the
+/// node may have overwritten that operand already.
 void overwrite_operands(const Draft& draft, StorageIndex& index) {
   for (std::size_t i = 0; i < draft.chosen.size(); ++i) {
+    if (draft.elided[i]) continue;
     const Node& node = draft.node(static_cast<int>(i));
-    const ValueId out = node.results[0];
-    if (draft.elided[i] || !index.owns_activation(out)) continue;
-    for (const ValueId in : node.inputs) {
-      const Place target = index.place(in);
-      if (draft.graph.type(in) != draft.graph.type(out) ||
-          !can_overwrite(index, draft.timeline.of_node(i), out, target))
-        continue;
-      index.move(out, target);
-      break;
+    for (const ValueId out : node.results) {
+      if (!index.owns_activation(out)) continue;
+      const auto operand = std::ranges::find_if(node.inputs, [&](ValueId in) {
+        const Place& target = index.place(in);
+        return draft.graph.type(in) == draft.graph.type(out) &&
+               can_overwrite(index, draft.timeline.of_node(i), out, target) &&
+               std::ranges::none_of(node.results,
+                                    [&](ValueId other) { return index.place(other).storage == target.storage; });
+      });
+      if (operand != node.inputs.end()) index.move(out, index.place(*operand));
     }
   }
 }

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "ir/builder.hpp"
 #include "ir/text/text.hpp"
 #include "plan/plan.hpp"
+#include "plan/test_util.hpp"
 
 namespace headroom {
 namespace {
@@ -294,6 +297,47 @@ TEST(Placement, AnElementwiseResultOverwritesADyingOperand) {
   EXPECT_NE(program.steps[0].output_places[0].storage,
             program.steps[0].input_places[0].storage);  // never over an input
   EXPECT_EQ(program.steps[1].output_places[0].storage, program.steps[1].input_places[0].storage);
+}
+
+/// The places of `fused(%1, %2)` with two results, planned with a kernel that may write over these inputs.
+struct TwoResults {
+  Place first, second;            ///< results
+  Place first_input, last_input;  ///< read by it alone
+};
+TwoResults place_two_results(const std::string& outputs, std::set<std::pair<int, int>> pairs) {
+  const std::string body = R"({body = graph two {
+    input %a: f32[4, 4]
+    input %b: f32[4, 4]
+    %0: f32[4, 4] = add(%a, %b)
+    %1: f32[4, 4] = mul(%a, %b)
+    output y0 = %0
+    output y1 = %1
+  }})";
+  const std::string text = "graph g {\n input %x: f32[4, 4]\n %1: f32[4, 4], %2: f32[4, 4] = fused(%x, %x) " + body +
+                           "\n %3: f32[4, 4], %4: f32[4, 4] = fused(%1, %2) " + body + "\n" + outputs + "\n}";
+  const OverInputs kernel(std::move(pairs));
+  const Kernel* const kernels[] = {&kernel};
+  const Program program =
+      plan(parse_graph(text), Target{.cpu_isa = CpuIsa::kAvx2, .threads = 1}, {.arena = true}, kernels);
+  const Step& step = program.steps.at(1);
+  return {step.output_places[0], step.output_places[1], step.input_places[0], step.input_places[1]};
+}
+
+TEST(Placement, EveryResultMayOverwriteADyingOperand) {
+  const std::string both = "output y = %3\n output z = %4";
+  const TwoResults second = place_two_results(both, {{0, 1}});
+  EXPECT_EQ(second.second, second.first_input);
+  EXPECT_NE(second.first, second.first_input);
+  EXPECT_NE(second.first, second.last_input);
+  const TwoResults each = place_two_results(both, {{0, 0}, {1, 1}});
+  EXPECT_EQ(each.first, each.first_input);
+  EXPECT_EQ(each.second, each.last_input);
+}
+
+TEST(Placement, NoTwoResultsOverwriteOneOperandEvenIfOneIsNotRead) {
+  const TwoResults same = place_two_results("output z = %4", {{0, 0}, {0, 1}});
+  EXPECT_EQ(same.first, same.first_input);
+  EXPECT_NE(same.second, same.first_input);
 }
 
 TEST(Placement, AValueReadAgainIsNotOverwritten) {

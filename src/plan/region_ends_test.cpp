@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "ir/text/text.hpp"
 #include "ir/verify.hpp"
 #include "plan/plan.hpp"
+#include "plan/test_util.hpp"
 
 namespace headroom {
 namespace {
@@ -166,34 +169,10 @@ TEST(RegionEnds, CopiesArePrinted) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
 }
 
-/// Fused bodies, each of whose results may be written over the input at its position, if `in_place`.
-class OverInputs final : public Kernel {
- public:
-  explicit OverInputs(bool in_place) : in_place_(in_place) {}
-  [[nodiscard]] std::string_view name() const override { return "over.fused"; }
-  [[nodiscard]] Op op() const override { return Op::kFused; }
-  [[nodiscard]] DeviceKind device() const override { return DeviceKind::kCpu; }
-  [[nodiscard]] Support supports(const OpSpec& /*spec*/, const Target& /*target*/) const override {
-    return std::nullopt;
-  }
-  [[nodiscard]] bool may_overwrite(const OpSpec& /*spec*/, int input, int output) const override {
-    return in_place_ && input == output;
-  }
-  [[nodiscard]] DType compute_type(const OpSpec& /*spec*/) const override { return DType::kF32; }
-  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& /*spec*/, std::span<const Operand> /*inputs*/,
-                                                        std::span<const Operand> /*outputs*/,
-                                                        const DeviceTarget& /*target*/) const override {
-    return std::make_unique<PreparedKernel>(KernelPlan{.launch = [](const LaunchArguments&) {}});
-  }
-
- private:
-  bool in_place_;
-};
-
 /// An optimizer's update makes a weight and its moments: each state is written in place, if the kernel allows it.
 TEST(RegionEnds, EveryResultMayBeWrittenOverItsState) {
   for (const bool in_place : {false, true}) {
-    const OverInputs kernel(in_place);
+    const OverInputs kernel(in_place ? std::set<std::pair<int, int>>{{0, 0}, {1, 1}} : std::set<std::pair<int, int>>{});
     const Kernel* const kernels[] = {&kernel};
     const Graph graph = parse_graph(R"(graph g {
       input %x: f32[4, 4]

@@ -1,5 +1,13 @@
 #pragma once
 
+#include <memory>
+#include <set>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "kernels/core/kernel.hpp"
+
 /// Shared by tests of plans and of their sessions; included by *_test.cpp only.
 namespace headroom {
 
@@ -25,5 +33,30 @@ inline constexpr const char* kEarlyOutput = R"(graph out {
   output y = %4
   output early = %2
 })";
+
+/// A kernel of fused bodies, which never runs. For each pair of an input and an output, that output may be written over
+/// that input.
+class OverInputs final : public Kernel {
+ public:
+  explicit OverInputs(std::set<std::pair<int, int>> pairs) : pairs_(std::move(pairs)) {}
+  [[nodiscard]] std::string_view name() const override { return "over.fused"; }
+  [[nodiscard]] Op op() const override { return Op::kFused; }
+  [[nodiscard]] DeviceKind device() const override { return DeviceKind::kCpu; }
+  [[nodiscard]] Support supports(const OpSpec& /*spec*/, const Target& /*target*/) const override {
+    return std::nullopt;
+  }
+  [[nodiscard]] bool may_overwrite(const OpSpec& /*spec*/, int input, int output) const override {
+    return pairs_.contains({input, output});
+  }
+  [[nodiscard]] DType compute_type(const OpSpec& /*spec*/) const override { return DType::kF32; }
+  [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& /*spec*/, std::span<const Operand> /*inputs*/,
+                                                        std::span<const Operand> /*outputs*/,
+                                                        const DeviceTarget& /*target*/) const override {
+    return std::make_unique<PreparedKernel>(KernelPlan{.launch = [](const LaunchArguments&) {}});
+  }
+
+ private:
+  std::set<std::pair<int, int>> pairs_;
+};
 
 }  // namespace headroom

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
@@ -18,8 +19,9 @@ struct UpdateScalars {
   ValueId runs, scale, rate, correction1, correction2, share;
 };
 
-/// weight, gradient, moments and scalars -> weight and moments; with a running mean and its share, that too.
-Graph update_body(const AdamW& adamw, const Shape& shape, double decay) {
+/// weight, gradient, moments and scalars -> weight and moments; with a running mean and its share, that too; and the
+/// weight in the dtype of its copy, if it has one.
+Graph update_body(const AdamW& adamw, const Shape& shape, double decay, std::optional<DType> copy) {
   Graph body("adamw");
   Builder b(body);
   const auto input = [&](const char* name, const Shape& of, DType dtype = DType::kF32) {
@@ -37,13 +39,15 @@ Graph update_body(const AdamW& adamw, const Shape& shape, double decay) {
   const ValueId step = b.div(b.mul(m, b.mul(rate, correction1)), root);
   const ValueId kept = decay == 0 ? weight : b.mul(weight, b.add_scalar(b.mul_scalar(rate, -decay), 1));
   const ValueId next = b.sub(kept, step);
-  body.add_output("weight", b.where(runs, next, weight));
+  const ValueId chosen = b.where(runs, next, weight);
+  body.add_output("weight", chosen);
   body.add_output("first", b.where(runs, m, first));
   body.add_output("second", b.where(runs, v, second));
   if (adamw.average > 0) {
     const ValueId average = input("average", shape), share = input("share", {1});
     body.add_output("average", b.where(runs, b.add(average, b.mul(b.sub(next, average), share)), average));
   }
+  if (copy) body.add_output("copy", b.cast(chosen, *copy));
   return body;
 }
 
@@ -71,6 +75,7 @@ double RateSchedule::rate(std::int64_t update) const {
 std::string first_moment_name(const std::string& weight) { return weight + ".exp_avg"; }
 std::string second_moment_name(const std::string& weight) { return weight + ".exp_avg_sq"; }
 std::string average_name(const std::string& weight) { return weight + ".average"; }
+std::string copy_name(const std::string& weight) { return weight + ".copy"; }
 
 HostTensor rate_table(const AdamW& adamw) {
   HostTensor table(DType::kF32, {adamw.schedule.updates, kRateColumns});
@@ -123,7 +128,12 @@ Updated append_adamw(Builder& b, const AdamW& adamw, const std::vector<TrainedWe
       states.push_back(graph.add_state(average_name(weight.name), type));
       inputs.insert(inputs.end(), {states.back(), scalars.share});
     }
-    const Graph body = update_body(adamw, type.shape, weight.decays ? adamw.weight_decay : 0);
+    std::optional<DType> copy;
+    if (weight.copy != kNoValue) {
+      states.push_back(weight.copy);
+      copy = graph.type(weight.copy).dtype;
+    }
+    const Graph body = update_body(adamw, type.shape, weight.decays ? adamw.weight_decay : 0, copy);
     const std::vector<ValueId> next = b.fused(std::move(inputs), body);
     for (std::size_t k = 0; k < states.size(); ++k) b.set_next(states[k], next[k]);
   }

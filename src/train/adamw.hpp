@@ -37,16 +37,19 @@ struct AdamW {
   RateSchedule schedule = {};
 };
 
-/// A weight that is trained: a state in f32 of that name, with two moments as states.
+/// A weight that is trained: a state in f32 of that name, with two moments as states. Where products read it in 16
+/// bits, a copy in 16 bits is a state too, which the update writes.
 struct TrainedWeight {
   std::string name = {};
   ValueId value = kNoValue;
   bool decays = true;
+  ValueId copy = kNoValue;  ///< if there is one
 };
-/// The names of a weight's moments, as PyTorch's AdamW calls them, and of its running mean.
+/// The names of a weight's moments, as PyTorch's AdamW calls them, of its running mean, and of its copy in 16 bits.
 [[nodiscard]] std::string first_moment_name(const std::string& weight);
 [[nodiscard]] std::string second_moment_name(const std::string& weight);
 [[nodiscard]] std::string average_name(const std::string& weight);
+[[nodiscard]] std::string copy_name(const std::string& weight);
 /// The state that counts updates, an i32 scalar.
 inline constexpr std::string_view kUpdatesState = "updates";
 /// The input of rate_table().
@@ -64,7 +67,7 @@ struct Updated {
 /// Appends the update of all weights by their gradients, in the order of `weights`: one fused op each. Gradients are
 /// those of the loss times `loss_scale`, an f32 scalar, if there is one. They are divided by it, and multiplied by
 /// min(1, clip / (norm + 1e-6)). If the norm is not finite, weights, moments, means and the count of updates keep their
-/// values, so that neither the learning rate nor the corrections advance.
+/// values, so that neither the learning rate nor the corrections advance. Copies are those of the new weights.
 Updated append_adamw(Builder& builder, const AdamW& adamw, const std::vector<TrainedWeight>& weights,
                      const std::vector<ValueId>& gradients, ValueId loss_scale = kNoValue);
 

@@ -7,9 +7,12 @@
 #include "base/files/hash.hpp"
 #include "base/tensors/random.hpp"
 #include "base/text/name_filter.hpp"
+#include "kernels/core/parallel.hpp"
 
 namespace headroom {
 namespace {
+
+constexpr std::int64_t kGrain = 65536;  // numbers of a thread, at least
 
 /// Of a matrix [outputs, inputs], or of a convolution's weight [outputs, inputs, height, width].
 double xavier_bound(const std::string& name, const Shape& shape) {
@@ -44,11 +47,15 @@ HostTensor initial_weight(const std::string& name, const Shape& shape, std::span
     for (float& value : values) value = static_cast<float>((2 * value - 1) * bound);
     return weight;
   }
-  store_normal(weight.bytes().data(), DType::kF32, static_cast<std::uint64_t>(weight.numel()),
-               {.seed = seed,
-                .stream = stream,
-                .mean = static_cast<float>(rule.mean),
-                .deviation = static_cast<float>(rule.deviation / depth)});
+  const NormalStream normal{.seed = seed,
+                            .stream = stream,
+                            .mean = static_cast<float>(rule.mean),
+                            .deviation = static_cast<float>(rule.deviation / depth)};
+  const std::span<float> values = weight.as<float>();
+  parallel_for(omp_get_max_threads(), weight.numel(), kGrain, [&](std::int64_t begin, std::int64_t end, int) {
+    store_normal(values.data() + begin, DType::kF32, static_cast<std::uint64_t>(end - begin), normal,
+                 static_cast<std::uint64_t>(begin));
+  });
   return weight;
 }
 

@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "backends/cuda/gpu_test.hpp"
 #include "ir/verify.hpp"
 #include "train/test_util.hpp"
 
@@ -115,6 +119,64 @@ TEST(LossScaling, ASkippedStepAdvancesNothing) {
     EXPECT_EQ(with.state(std::string(kUpdatesState)).at(0), updates);
   }
   EXPECT_EQ(skipped, 10);
+}
+
+/// A linear layer in f16. At ten of thirty steps the gradient of its result is finite in f16, and overflows times the
+/// scale. These steps leave the weights of a run that never saw them, and halve the scale.
+void expect_ten_overflows_skipped(const Target& target,
+                                  const std::function<std::unique_ptr<Stepper>(const Graph&, NamedTensors)>& open) {
+  constexpr std::int64_t kRows = 64, kWidth = 16;
+  Graph loss("loss");
+  Builder b(loss);
+  const ValueId x = loss.add_input("x", TensorType{.shape = {kRows, kWidth}});
+  const ValueId y = b.linear(x, loss.add_param("w", TensorType{.shape = {kWidth, kWidth}}));  // [rows, width]
+  const ValueId factor = b.reshape(loss.add_input("size", TensorType{.shape = {1}}), {});
+  loss.add_output("loss", b.mul(b.sum(b.cast(y, DType::kF32), {0, 1}), factor));
+  prepare_loss(loss, Precision::kF16, target);
+  const StepRecipe recipe{.adamw = {.clip = 1, .schedule = {.updates = 40}}, .loss_scaling = LossScaling()};
+  const Graph graph = build_training_step(loss, recipe).graph;
+  verify(graph);
+  NamedTensors states;
+  for (const ValueId state : graph.values_of(ValueKind::kState)) {
+    const auto& [kind, name, type] = graph.value(state);
+    states.emplace(name, HostTensor(type.dtype, type.shape));
+  }
+  states.find(kLossScaleState)->second.set(0, recipe.loss_scaling->initial);
+  const std::unique_ptr<Stepper> with = open(graph, states), without = open(graph, states);
+  const HostTensor rates = rate_table(recipe.adamw);
+  int skipped = 0;
+  for (int i = 0; i < 30; ++i) {
+    const bool overflows = i % 3 == 1;
+    HostTensor data(DType::kF32, {1, kRows, kWidth}), size(DType::kF32, {1, 1});
+    for (std::int64_t k = 0; k < data.numel(); ++k) data.set(k, static_cast<double>((k + i) % 7) / 8 + 0.125);
+    size.set(0, overflows ? 2048 : 1.0 / 1024);  // times a scale of 64 to 65536; the largest number in f16 is 65504
+    const NamedTensors inputs = {{"x", data}, {"size", size}, {std::string(kRatesInput), rates}};
+    const NamedTensors found = with->run(inputs);
+    EXPECT_EQ(found.at(std::string(kLossScaleState)).at(0), std::ldexp(65536, -skipped)) << i;
+    EXPECT_EQ(std::isfinite(found.at("norm").at(0)), !overflows) << i;
+    skipped += static_cast<int>(overflows);
+    if (!overflows) static_cast<void>(without->run(inputs));
+    EXPECT_EQ(with->state(std::string(kUpdatesState)).at(0), i + 1 - skipped);
+    for (std::int64_t k = 0; k < kWidth * kWidth; ++k)
+      ASSERT_NEAR(with->state("w").at(k), without->state("w").at(k), 1e-6) << i;
+  }
+  EXPECT_EQ(skipped, 10);
+  EXPECT_LT(with->state("w").at(0), -1e-3) << "the other steps move the weights";
+}
+
+TEST(LossScaling, TenOverflowsInF16AreSkipped) {
+  expect_ten_overflows_skipped({.device = DeviceKind::kCuda, .compute_capability = 90},
+                               [](const Graph& graph, NamedTensors states) {
+                                 return std::make_unique<InterpretedSteps>(graph, std::move(states));
+                               });
+}
+
+class GpuLossScaling : public GpuTest {};
+
+TEST_F(GpuLossScaling, TenOverflowsInF16AreSkipped) {
+  expect_ten_overflows_skipped(backend().properties().target, [](const Graph& graph, const NamedTensors& states) {
+    return std::make_unique<SessionSteps>(graph, states, "lossless", DeviceKind::kCuda);
+  });
 }
 
 }  // namespace

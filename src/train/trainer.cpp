@@ -179,11 +179,20 @@ HostTensor Trainer::first_weight(const TrainedWeight& weight) const {
                         config_.seed);
 }
 
+/// A weight, and its copy.
+void Trainer::set_weight(const TrainedWeight& weight, const HostTensor& value) {
+  session_->set_state(weight.name, value);
+  if (weight.copy == kNoValue) return;
+  const Graph& graph = compiled_.program->graph;
+  const std::string copy = copy_name(weight.name);
+  session_->set_state(copy, convert(value, graph.type(graph.find(ValueKind::kState, copy)).dtype));
+}
+
 void Trainer::initialize() {
   start();
   for (const TrainedWeight& weight : weights_) {
     const HostTensor first = first_weight(weight);
-    session_->set_state(weight.name, first);
+    set_weight(weight, first);
     if (config_.optimizer.average > 0) session_->set_state(average_name(weight.name), first);
   }
   if (config_.loss_scaling) {
@@ -233,7 +242,13 @@ void Trainer::load(const fs::path& folder) {
   start();
   load_weights(folder);
   const SafetensorsFile optimizer = SafetensorsFile::open(folder / "optimizer.safetensors");
-  for (const std::string& name : optimizer_states()) session_->set_state(name, optimizer.read(name));
+  for (const std::string& name : optimizer_states()) {
+    const auto weight = std::ranges::find(weights_, name, &TrainedWeight::name);
+    if (weight != weights_.end())
+      set_weight(*weight, optimizer.read(name));
+    else
+      session_->set_state(name, optimizer.read(name));
+  }
   done_ = get_int(saved, "step", path.native());
 }
 
@@ -243,7 +258,10 @@ void Trainer::load_weights(const fs::path& folder) {
     files.emplace(file.name, SafetensorsFile::open(folder / file.name));
   for (const TrainedWeight& weight : weights_) {
     const auto [file, name] = place_of(*objective_, weight.name);
-    session_->set_state(state_of_checkpoint(weight.name), files.at(file).read(name));
+    if (config_.optimizer.average > 0)
+      session_->set_state(average_name(weight.name), files.at(file).read(name));
+    else
+      set_weight(weight, files.at(file).read(name));
   }
   for (const std::string& weight : frozen_weights_) {
     const auto [file, name] = place_of(*objective_, weight);
@@ -265,9 +283,12 @@ void set_inputs(Session& session, const BatchData& data) {
 StepRecord Trainer::step() {
   HR_CHECK(session_ != nullptr);
   const auto start = std::chrono::steady_clock::now();
-  set_inputs(*session_, objective_->data(done_));
-  session_->run();
+  if (!prepared_ || prepared_->first != done_) prepared_.emplace(done_, objective_->data(done_));
+  set_inputs(*session_, prepared_->second);
+  session_->submit();
   ++done_;
+  prepared_.reset();  // the host prepares the next step's data while a device works on this one's
+  if (done_ < config_.steps) prepared_.emplace(done_, objective_->data(done_));
   const auto number = [&](std::string_view name) { return session_->output(name).at(0); };
   StepRecord record{.step = done_, .loss = number("loss"), .norm = number("norm"), .rate = number("rate")};
   if (config_.loss_scaling) record.loss_scale = number(kLossScaleState);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/backend.hpp"
@@ -83,6 +84,7 @@ class Trainer {
  private:
   void require_memory() const;
   void start();
+  void set_weight(const TrainedWeight& weight, const HostTensor& value);
   [[nodiscard]] bool is_trained(const std::string& weight) const;
   [[nodiscard]] const Shape& shape_of(const TrainedWeight& weight) const;
   [[nodiscard]] HostTensor first_weight(const TrainedWeight& weight) const;
@@ -106,6 +108,7 @@ class Trainer {
   std::unique_ptr<Session> session_;
   std::unique_ptr<Session> validating_;
   std::int64_t done_ = 0;
+  std::optional<std::pair<std::int64_t, BatchData>> prepared_;  // data of a step
 };
 
 /// The name of the checkpoint after a step: "step-00001000".

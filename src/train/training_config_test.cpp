@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/test_util.hpp"
@@ -142,6 +143,16 @@ TEST(InitialWeights, FollowTheFirstRuleThatMatches) {
   const std::vector<InitialValues> few = {{.names = "^b"}};
   EXPECT_THAT(error_of([&] { static_cast<void>(initial_weight("a", {4}, few, 8, 1)); }),
               HasSubstr("no rule of `initialization` matches the weight a"));
+}
+
+/// A number depends on its place alone, however threads share the work.
+TEST(InitialWeights, AreTheSameForAnyNumberOfThreads) {
+  const std::vector<InitialValues> rules = {{.names = "", .deviation = 1}};
+  const HostTensor many = initial_weight("a", {400000}, rules, 8, 1),
+                   fewer = initial_weight("a", {333333}, rules, 8, 1),
+                   serial = initial_weight("a", {60000}, rules, 8, 1);
+  for (const HostTensor* part : {&fewer, &serial})
+    EXPECT_TRUE(std::ranges::equal(part->bytes(), many.bytes().first(part->bytes().size())));
 }
 
 }  // namespace

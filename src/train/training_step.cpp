@@ -1,5 +1,7 @@
 #include "train/training_step.hpp"
 
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "autodiff/differentiate.hpp"
@@ -12,10 +14,49 @@
 namespace headroom {
 namespace {
 
+/// The dtype of 16 bits that a loss casts a param to, if it does.
+std::optional<DType> half_dtype_of(const Graph& loss, ValueId param) {
+  for (const Node& node : loss.nodes())
+    if (node.op == Op::kCast && node.inputs[0] == param)
+      if (const DType dtype = loss.type(node.results[0]).dtype; is_float(dtype) && size_of(dtype) == 2) return dtype;
+  return std::nullopt;
+}
+
+/// Makes what casts a weight to 16 bits read its copy.
+void read_copies(Graph& graph, const std::vector<TrainedWeight>& weights) {
+  std::map<ValueId, ValueId> copies;
+  for (const TrainedWeight& weight : weights)
+    if (weight.copy != kNoValue) copies.emplace(weight.value, weight.copy);
+  rewrite_each(graph, [&](Rewriter& r, const Node& node) {
+    if (node.op != Op::kCast) return false;
+    const auto copy = copies.find(node.inputs[0]);
+    if (copy == copies.end() || r.type(copy->second).dtype != r.type(node.results[0]).dtype) return false;
+    r.replace(node.results[0], copy->second);
+    return true;
+  });
+}
+
+/// Makes a product of which only the transpose is read, such as a gradient of GPT-2's weights, that transpose:
+/// (a b)^T = b^T a^T.
+bool multiply_transposed(Rewriter& r, const Node& node) {
+  if (node.op != Op::kMatmul) return false;
+  const std::vector<const Node*> readers = r.readers_from_here(node.results[0]);
+  if (readers.size() != 1 || readers[0]->op != Op::kTranspose || readers[0]->attributes[attr::kPerm] != Ints{1, 0})
+    return false;
+  const Attributes& given = node.attributes;
+  r.replace(
+      readers[0]->results[0],
+      r.emit_like(
+          node, {node.inputs[1], node.inputs[0]},
+          given.with(attr::kTransposeA, !given[attr::kTransposeB]).with(attr::kTransposeB, !given[attr::kTransposeA])));
+  return true;
+}
+
 /// A graph that a loss is appended to.
 class LossParts {
  public:
-  LossParts(Builder& builder, const Graph& loss, const StepRecipe& recipe)
+  /// With `has_copies`, weights that the loss casts to 16 bits get a copy.
+  LossParts(Builder& builder, const Graph& loss, const StepRecipe& recipe, bool has_copies)
       : b_(builder), loss_(loss), values_(loss.value_count(), kNoValue) {
     HR_CHECK(loss.outputs().size() == 1 && loss.type(loss.outputs()[0].value) == (TensorType{.shape = {}}));
     for (const ValueId param : loss.values_of(ValueKind::kParam)) {
@@ -28,6 +69,8 @@ class LossParts {
       const ValueId state = b_.graph().add_state(name, type);
       values_[index_of(param)] = state;
       weights_.push_back({.name = name, .value = state, .decays = !recipe.decays || recipe.decays(name, type.shape)});
+      if (const std::optional<DType> half = half_dtype_of(loss, param); half && has_copies)
+        weights_.back().copy = b_.graph().add_state(copy_name(name), TensorType{.dtype = *half, .shape = type.shape});
     }
     for (const ValueId input : loss.values_of(ValueKind::kInput)) {
       const auto& [kind, name, type] = loss.value(input);
@@ -114,6 +157,19 @@ bool keep_logsumexp(Rewriter& r, const Node& node, const Target& target) {
   return true;
 }
 
+/// Casts a weight to 16 bits before it is transposed, as GPT-2's are: the weight itself then has a copy, and is
+/// transposed in 16 bits.
+bool cast_before_transpose(Rewriter& r, const Node& node) {
+  if (node.op != Op::kCast || size_of(r.type(node.results[0]).dtype) != 2 || !r.is_weight(node.inputs[0])) return false;
+  const Node* const transpose = r.weight_producer(node.inputs[0]);
+  if (transpose == nullptr || transpose->op != Op::kTranspose ||
+      r.graph().value(transpose->inputs[0]).kind != ValueKind::kParam)
+    return false;
+  const ValueId cast = r.emit_like(node, {transpose->inputs[0]}, node.attributes);
+  r.replace(node.results[0], r.emit_like(*transpose, {cast}, transpose->attributes));
+  return true;
+}
+
 /// Lets a cross-entropy, which computes in f32 in any case, read logits as they are stored.
 bool read_stored_logits(Rewriter& r, const Node& node) {
   if (node.op != Op::kCrossEntropy) return false;
@@ -141,14 +197,14 @@ void prepare_loss(Graph& loss, Precision precision, const Target& target) {
     if (declined.switch_name == name)
       fail("precision {}: {}", precision == Precision::kBF16 ? "bf16" : "f16", declined.reason);
   rewrite_each(loss, [&](Rewriter& r, const Node& node) {
-    return keep_logsumexp(r, node, with_rules) || read_stored_logits(r, node);
+    return keep_logsumexp(r, node, with_rules) || cast_before_transpose(r, node) || read_stored_logits(r, node);
   });
 }
 
 TrainingStep build_training_step(const Graph& loss, const StepRecipe& recipe) {
   TrainingStep step;
   Builder b(step.graph);
-  LossParts parts(b, loss, recipe);
+  LossParts parts(b, loss, recipe, /*has_copies=*/true);
   step.weights = parts.weights();
   if (step.weights.empty()) fail("all weights are frozen: nothing is left to train");
   const ValueId scale = recipe.loss_scaling ? add_loss_scale(step.graph) : kNoValue;
@@ -161,6 +217,8 @@ TrainingStep build_training_step(const Graph& loss, const StepRecipe& recipe) {
   step.graph.add_output("rate", updated.rate);
   // As a value of its own: an output that names a state is the state's final value.
   if (scale != kNoValue) step.graph.add_output(std::string(kLossScaleState), b.mul_scalar(scale, 1));
+  read_copies(step.graph, step.weights);
+  rewrite_each(step.graph, multiply_transposed);
   return step;
 }
 
@@ -169,7 +227,7 @@ Graph build_validation(const Graph& loss, const StepRecipe& recipe) {
   Builder b(graph);
   StepRecipe one = recipe;
   one.micro_batches = 1;
-  LossParts parts(b, loss, one);
+  LossParts parts(b, loss, one, /*has_copies=*/false);
   graph.add_output("loss", parts.append());
   return graph;
 }

@@ -33,7 +33,8 @@ struct StepRecipe {
 };
 
 /// One step of training as a graph: forward and backward passes of each micro-batch, and the update. Weights are states
-/// in f32 with the names of the checkpoint's tensors. Inputs are those of the loss, each with a leading axis of
+/// in f32 with the names of the checkpoint's tensors; where the loss casts one to 16 bits, the step reads its copy, a
+/// state that must hold the weight rounded at the first step. Inputs are those of the loss, each with a leading axis of
 /// micro-batches. Outputs are scalars in f32: `loss`, the sum over all micro-batches; `norm` of the gradient before
 /// clipping; `rate`; and with loss scaling `loss_scale`, the one that the step used.
 struct TrainingStep {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "backends/cuda/gpu_test.hpp"
@@ -38,6 +39,11 @@ class Gpt2Training {
     NamedTensors states;
     for (const ValueId state : graph.values_of(ValueKind::kState)) {
       const auto& [kind, name, type] = graph.value(state);
+      if (const std::string weight = name.substr(0, name.rfind('.')); name == copy_name(weight)) {
+        const HostTensor copy = convert(weights_.read(weight), type.dtype);
+        states.emplace(name, dtype == DType::kF64 ? convert(copy, dtype) : copy);
+        continue;
+      }
       states.emplace(name, weights_.has(name) ? convert(weights_.read(name), dtype)
                                               : HostTensor(type.dtype == DType::kI32 ? type.dtype : dtype, type.shape));
     }
@@ -142,8 +148,24 @@ TEST(Precision, ConvertsProductsAndNotTheLoss) {
   for (const ValueId param : loss.values_of(ValueKind::kParam)) EXPECT_EQ(loss.type(param).dtype, DType::kF32);
   const TrainingStep step = build_training_step(loss, golden_recipe(kGoldenSize.micro_batches));
   verify(step.graph);
+  // Products read copies of weights, which are all that is kept in 16 bits.
+  std::set<ValueId> copies;
+  for (const TrainedWeight& weight : step.weights)
+    if (weight.copy != kNoValue) copies.insert(weight.copy);
+  for (const TrainedWeight& weight : step.weights) {
+    if (weight.name.ends_with("wpe.weight") || step.graph.type(weight.value).shape.rank() != 2) continue;
+    EXPECT_NE(weight.copy, kNoValue) << weight.name;
+  }
   for (const ValueId state : step.graph.values_of(ValueKind::kState))
-    EXPECT_NE(step.graph.type(state).dtype, DType::kBF16) << step.graph.value(state).name;
+    EXPECT_EQ(step.graph.type(state).dtype == DType::kBF16, copies.contains(state)) << step.graph.value(state).name;
+  for (const Node& node : step.graph.nodes()) {
+    EXPECT_FALSE(node.op == Op::kTranspose && step.graph.type(node.results[0]).shape.rank() == 2 &&
+                 node.path.starts_with("backward"))
+        << "a gradient is made as its weight lies: " << node.path;
+    if (node.op == Op::kCast && step.graph.value(node.inputs[0]).kind == ValueKind::kState) {
+      EXPECT_NE(step.graph.type(node.results[0]).dtype, DType::kBF16) << node.path;
+    }
+  }
 }
 
 TEST(Precision, TrainsNearlyAsDoublePrecision) {
@@ -160,6 +182,17 @@ TEST(Precision, TrainsNearlyAsDoublePrecision) {
   }
 }
 
+/// Each copy is its weight, rounded.
+void expect_copies(const Graph& graph, const Stepper& stepper) {
+  for (const ValueId state : graph.values_of(ValueKind::kState)) {
+    const auto& [kind, name, type] = graph.value(state);
+    const std::string weight = name.substr(0, name.rfind('.'));
+    if (name != copy_name(weight)) continue;
+    EXPECT_TRUE(std::ranges::equal(stepper.state(name).bytes(), convert(stepper.state(weight), type.dtype).bytes()))
+        << name;
+  }
+}
+
 TEST(Precision, TrainsInBf16ByKernels) {
   const std::unique_ptr<Backend> cpu = make_backend(DeviceKind::kCpu);
   const Target target = cpu->properties().target;
@@ -171,6 +204,7 @@ TEST(Precision, TrainsInBf16ByKernels) {
   for (const char* switches : {"baseline", "lossless"}) {
     SessionSteps steps(graph, training.states(graph, DType::kF32), switches);
     training.expect_losses(steps, kGoldenSize, 2e-2);
+    expect_copies(graph, steps);
   }
 }
 
@@ -203,6 +237,7 @@ TEST_F(GpuTraining, TrainsIn16Bits) {
       for (int run = 0; run < 2; ++run) {
         SessionSteps steps(graph, states, "lossless", DeviceKind::kCuda);
         training.expect_losses(steps, size, tolerance);
+        expect_copies(graph, steps);
         NamedTensors& left = made.emplace_back();
         for (const auto& [name, tensor] : states) left.emplace(name, steps.state(name));
       }
