@@ -328,8 +328,10 @@ class _Pipeline:
     def weight_bytes(self) -> int:
         """Bytes of its weights on the device."""
 
+    def _set_loras(self, loras: Sequence[tuple[str, float]]) -> None: ...
+
 class _Generator:
-    def __init__(self, pipeline: _Pipeline, *, images: int = 1, height: int | None = None, width: int | None = None, steps: int | None = None, text_tokens: int | None = None, guidance_scale: float | None = None, true_cfg_scale: float | None = None, has_negative_prompt: bool = False, optimize: str = 'lossless') -> None: ...
+    def __init__(self, pipeline: _Pipeline, *, images: int = 1, height: int | None = None, width: int | None = None, steps: int | None = None, text_tokens: int | None = None, guidance_scale: float | None = None, true_cfg_scale: float | None = None, has_negative_prompt: bool = False, pictures: Sequence[tuple[int, int]] = [], strength: float | None = None, optimize: str = 'lossless') -> None: ...
 
     @property
     def device(self) -> Device: ...
@@ -356,7 +358,10 @@ class _Generator:
         """
 
 class _ImageRequest:
-    def __init__(self, label: int, seed: int, prompt: str | None, negative_prompt: str | None, prompt_2: str | None) -> None: ...
+    def __init__(self, label: int, seed: int, prompt: str | None, negative_prompt: str | None, prompt_2: str | None, pictures: Sequence[Image]) -> None: ...
+
+def read_image(path: str | os.PathLike[str]) -> Image:
+    """The RGB pixels of a PNG or JPEG file, upright."""
 
 def to_images(pixels: Tensor) -> list[Image]:
     """Images of Generator.decode(), clamped to black and white."""

@@ -424,6 +424,26 @@ class Session {
   std::unique_ptr<Impl> impl_;
 };
 
+/// An 8-bit image: pixels [height, width, channels], top row first; 1 channel is gray, 3 are RGB.
+struct Image {
+  int width = 0;
+  int height = 0;
+  int channels = 0;
+  std::vector<std::uint8_t> pixels;
+};
+
+/// The size of an image in pixels.
+struct ImageSize {
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+};
+
+/// A LoRA file and its weight, which may be negative.
+struct Lora {
+  std::string file;
+  double weight = 1;
+};
+
 /// How many images a request makes at once, and how. The pipeline chooses fields that are not set; 0 is a value like
 /// any other.
 struct RequestOptions {
@@ -436,6 +456,9 @@ struct RequestOptions {
   /// 0 to 100. Above 1: classifier-free guidance, for a model that is otherwise guided without it.
   std::optional<double> true_cfg_scale = std::nullopt;
   bool has_negative_prompt = false;  ///< images have one: some models then choose another true_cfg_scale
+  /// Sizes of the pictures of each image, in order: those that it edits, or the one that its loop starts from.
+  std::vector<ImageSize> pictures = {};
+  std::optional<double> strength = std::nullopt;  ///< share of noise in the picture at the start, above 0, up to 1
 };
 
 /// One image to make.
@@ -449,6 +472,8 @@ struct ImageRequest {
   std::optional<std::string> negative_prompt = std::nullopt;  ///< for classifier-free guidance
   /// For the second text encoder, if it differs from `prompt`.
   std::optional<std::string> prompt_2 = std::nullopt;
+  /// As many as RequestOptions::pictures, of those sizes.
+  std::vector<Image> pictures = {};
 };
 
 /// A model that makes images on a device: networks and the host steps around them.
@@ -464,6 +489,10 @@ class Pipeline {
   [[nodiscard]] const std::vector<std::string>& labels() const;
   /// Whether Generator::decode() returns pixels.
   [[nodiscard]] bool has_pixels() const;
+  /// Adds LoRA files to the weights, in place of those of an earlier call; none gives the checkpoint's weights back.
+  /// It applies to all generators of the pipeline, existing and later ones. Throws Error, and changes nothing, for a
+  /// file that does not fit.
+  void set_loras(std::span<const Lora> loras);
   /// Bytes of the weights on the device.
   [[nodiscard]] std::size_t weight_bytes() const;
 
@@ -517,19 +546,14 @@ class Generator {
   std::unique_ptr<Impl> impl_;
 };
 
-/// An 8-bit image: pixels [height, width, channels], top row first; 1 channel is gray, 3 are RGB.
-struct Image {
-  int width = 0;
-  int height = 0;
-  int channels = 0;
-  std::vector<std::uint8_t> pixels;
-};
 /// Images of Generator::decode(), clamped to black and white. Throws Error for NaN and for other tensors.
 [[nodiscard]] std::vector<Image> to_images(const TensorView& pixels);
 /// The bytes of a PNG file; equal images give equal bytes. Throws Error for an image without pixels.
 [[nodiscard]] std::string encode_png(const Image& image);
 /// Writes that file, which appears complete or not at all. Throws Error if it cannot be written.
 void write_png(const std::filesystem::path& path, const Image& image);
+/// The RGB pixels of a PNG or JPEG file, upright. Throws Error for another file.
+[[nodiscard]] Image read_image(const std::filesystem::path& path);
 
 /// How the frames of a live stream are made. The model chooses fields that are not set.
 struct FrameOptions {
