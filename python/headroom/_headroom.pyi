@@ -269,14 +269,6 @@ class _Session:
     def copied_bytes(self) -> int:
         """Bytes of bound outputs that the last run had to copy."""
 
-def models() -> list[dict[str, Any]]:
-    """
-    The networks that can be opened by name: 'name', 'description', 'parameters', and 'folder', which is None for a configuration that takes random weights.
-    """
-
-def components(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """The networks of a checkpoint folder in diffusers' layout."""
-
 class Image:
     """
     An 8-bit image: [height, width, channels]; 1 channel is gray, 3 are RGB.
@@ -403,3 +395,16 @@ class Stream:
         """
 
     def restart(self) -> None: ...
+
+class _Work:
+    def __init__(self, model: str | os.PathLike[str], *, random_weights: int | None = None, baseline: str | None = None, name: str = '', batch: int = 1, height: int | None = None, width: int | None = None, text_tokens: int | None = None, steps: int | None = None, guidance_scale: float | None = None, true_cfg_scale: float | None = None) -> None: ...
+
+def bench(device: Device, work: _Work, optimize: str, trials: int, max_seconds: float, cold: bool, first_step: bool, floors: bool, callback: object | None) -> tuple[str, str, list[str]]: ...
+
+def ladder(device: Device, work: _Work, optimize: str, only_ends: bool, seed: int, trials: int, rounds: int, max_rounds: int, floors: bool, quality: int, prompts: Sequence[str], callback: object | None) -> tuple[str, str, list[str]]: ...
+
+def plan_text(device: Device, work: _Work, optimize: str, with_rejections: bool) -> str: ...
+
+def shipped_models() -> list[dict[str, Any]]: ...
+
+def models_in(folder: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], list[str]]: ...
