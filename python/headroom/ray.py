@@ -67,7 +67,7 @@ def _items(prompts: Any, seed: int) -> Iterator[_Item]:
         with open(prompts, encoding="utf-8") as file:
             rows = [line for line in file.read().splitlines() if line.strip()]
     elif hasattr(prompts, "iter_rows"):  # a Dataset of Ray
-        ray.data.DataContext.get_current().execution_options.preserve_order = True
+        prompts.context.execution_options.preserve_order = True
         rows = prompts.iter_rows()
     else:
         rows = prompts

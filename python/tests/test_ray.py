@@ -82,6 +82,16 @@ class Ray(unittest.TestCase):
             self.assertEqual([record["prompt"] for record in records], PROMPTS[:5])
             self.assertEqual([record["seed"] for record in records], list(range(7, 12)))
 
+    @unittest.skipUnless(
+        importlib.util.find_spec("pandas") and importlib.util.find_spec("pyarrow"), "pip install 'ray[data]'"
+    )
+    def test_2_rows_of_a_dataset(self):
+        import ray.data
+
+        rows = [{"prompt": prompt, "seed": 7 + i} for i, prompt in enumerate(PROMPTS[:5])]
+        with tempfile.TemporaryDirectory() as folder:
+            self.check(folder, self.draw(ray.data.from_items(rows), folder, workers=1), self.expected[:5])
+
     def test_3_errors_are_the_sentence_of_the_package(self):
         import headroom.ray
 
