@@ -23,14 +23,13 @@ from ._headroom import (
     Pass,
     Stream,
     Tensor,
-    components,
     from_dlpack,
-    models,
     version,
 )
 from ._image import Image
 from ._pipeline import Generator, Pipeline
-from ._session import Session, empty, plan
+from ._measure import Result, bench, ladder, models, plan
+from ._session import Session, empty
 from ._accelerate import accelerate, restore
 
 __version__ = version()
@@ -46,15 +45,17 @@ __all__ = [
     "OutOfMemory",
     "Pass",
     "Pipeline",
+    "Result",
     "Session",
     "Stream",
     "Tensor",
     "UsageError",
     "__version__",
     "accelerate",
-    "components",
+    "bench",
     "empty",
     "from_dlpack",
+    "ladder",
     "models",
     "plan",
     "restore",

@@ -269,14 +269,6 @@ class _Session:
     def copied_bytes(self) -> int:
         """Bytes of bound outputs that the last run had to copy."""
 
-def models() -> list[dict[str, Any]]:
-    """
-    The networks that can be opened by name: 'name', 'description', 'parameters', and 'folder', which is None for a configuration that takes random weights.
-    """
-
-def components(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """The networks of a checkpoint folder in diffusers' layout."""
-
 class Image:
     """
     An 8-bit image: [height, width, channels]; 1 channel is gray, 3 are RGB.
@@ -328,8 +320,10 @@ class _Pipeline:
     def weight_bytes(self) -> int:
         """Bytes of its weights on the device."""
 
+    def _set_loras(self, loras: Sequence[tuple[str, float]]) -> None: ...
+
 class _Generator:
-    def __init__(self, pipeline: _Pipeline, *, images: int = 1, height: int | None = None, width: int | None = None, steps: int | None = None, text_tokens: int | None = None, guidance_scale: float | None = None, true_cfg_scale: float | None = None, has_negative_prompt: bool = False, optimize: str = 'lossless') -> None: ...
+    def __init__(self, pipeline: _Pipeline, *, images: int = 1, height: int | None = None, width: int | None = None, steps: int | None = None, text_tokens: int | None = None, guidance_scale: float | None = None, true_cfg_scale: float | None = None, has_negative_prompt: bool = False, pictures: Sequence[tuple[int, int]] = [], strength: float | None = None, optimize: str = 'lossless') -> None: ...
 
     @property
     def device(self) -> Device: ...
@@ -356,7 +350,10 @@ class _Generator:
         """
 
 class _ImageRequest:
-    def __init__(self, label: int, seed: int, prompt: str | None, negative_prompt: str | None, prompt_2: str | None) -> None: ...
+    def __init__(self, label: int, seed: int, prompt: str | None, negative_prompt: str | None, prompt_2: str | None, pictures: Sequence[Image]) -> None: ...
+
+def read_image(path: str | os.PathLike[str]) -> Image:
+    """The RGB pixels of a PNG or JPEG file, upright."""
 
 def to_images(pixels: Tensor) -> list[Image]:
     """Images of Generator.decode(), clamped to black and white."""
@@ -398,3 +395,16 @@ class Stream:
         """
 
     def restart(self) -> None: ...
+
+class _Work:
+    def __init__(self, model: str | os.PathLike[str], *, random_weights: int | None = None, baseline: str | None = None, name: str = '', batch: int = 1, height: int | None = None, width: int | None = None, text_tokens: int | None = None, steps: int | None = None, guidance_scale: float | None = None, true_cfg_scale: float | None = None) -> None: ...
+
+def bench(device: Device, work: _Work, optimize: str, trials: int, max_seconds: float, cold: bool, first_step: bool, floors: bool, callback: object | None) -> tuple[str, str, list[str]]: ...
+
+def ladder(device: Device, work: _Work, optimize: str, only_ends: bool, seed: int, trials: int, rounds: int, max_rounds: int, floors: bool, quality: int, prompts: Sequence[str], callback: object | None) -> tuple[str, str, list[str]]: ...
+
+def plan_text(device: Device, work: _Work, optimize: str, with_rejections: bool) -> str: ...
+
+def shipped_models() -> list[dict[str, Any]]: ...
+
+def models_in(folder: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], list[str]]: ...

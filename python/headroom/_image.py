@@ -1,5 +1,6 @@
 """Pictures."""
 
+import os
 from typing import Any
 
 from . import _headroom
@@ -7,6 +8,11 @@ from . import _headroom
 
 class Image(_headroom.Image):
     """An 8-bit image: [height, width, channels]; 1 channel is gray, 3 are RGB."""
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> "Image":
+        """The RGB pixels of a PNG or JPEG file, upright."""
+        return cls(_headroom.read_image(path).tensor())
 
     def numpy(self) -> Any:
         """A copy of the pixels as an array of numpy."""

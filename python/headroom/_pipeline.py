@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypedDict, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Union, overload
 
 from . import _headroom
 from ._errors import UsageError
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 #: Called after each denoise step with its index and its milliseconds.
 StepCallback = Callable[[int, float], Any]
+#: A picture: an Image, a path of a PNG or JPEG, or bytes [height, width, 3] of any library with DLPack, or of Pillow.
+Picture = Any
+#: A LoRA file, alone or with its weight.
+Lora = Union[str, "os.PathLike[str]", "tuple[str | os.PathLike[str], float]"]
 
 _KEPT_GENERATORS = 4
 
@@ -35,7 +39,36 @@ class Options(TypedDict, total=False):
     guidance_scale: float | None
     #: Above 1: classifier-free guidance, for a model that is otherwise guided without it.
     true_cfg_scale: float | None
+    #: The picture that images start from, or the pictures that they edit, in order.
+    image: Picture | list[Picture] | None
+    #: Share of noise in the picture that the loop starts from, above 0, up to 1.
+    strength: float | None
+    #: LoRA files of these images, in place of those of the pipeline.
+    loras: list[Lora] | None
     callback: StepCallback | None
+
+
+def _as_pictures(image: Picture | list[Picture] | None) -> list[_headroom.Image]:
+    def one(picture: Picture) -> _headroom.Image:
+        if isinstance(picture, _headroom.Image):
+            return picture
+        if isinstance(picture, (str, os.PathLike)):
+            return _headroom.read_image(picture)
+        if not hasattr(picture, "__dlpack__") and hasattr(picture, "convert"):  # Pillow's
+            import numpy
+
+            picture = numpy.array(picture.convert("RGB"))
+        return Image(picture)
+
+    given = [] if image is None else image if isinstance(image, (list, tuple)) else [image]
+    return [one(picture) for picture in given]
+
+
+def _as_loras(loras: list[Lora]) -> list[tuple[str, float]]:
+    if isinstance(loras, (str, os.PathLike)):
+        raise UsageError("loras is one path, expected a list of LoRA files")
+    pairs = [lora if isinstance(lora, tuple) else (lora, 1.0) for lora in loras]
+    return [(os.fspath(file), weight) for file, weight in pairs]
 
 
 def _as_list(value: Any, count: int, name: str) -> list[Any]:
@@ -46,8 +79,10 @@ def _as_list(value: Any, count: int, name: str) -> list[Any]:
     return [value] * count
 
 
-def _requests(images: int | None, **values: Any) -> list[_headroom._ImageRequest]:
-    """One request for each image: a list gives a value to each, another value is that of all.
+def _requests(
+    images: int | None, pictures: list[_headroom.Image], **values: Any
+) -> list[_headroom._ImageRequest]:
+    """One request for each image: a list gives a value to each, another value is that of all, as are the pictures.
 
     A single seed is that of the first image; each next image has the next one.
     """
@@ -57,7 +92,7 @@ def _requests(images: int | None, **values: Any) -> list[_headroom._ImageRequest
     lists = {name: _as_list(value, images, name) for name, value in values.items()}
     if not isinstance(values["seed"], (list, tuple)):
         lists["seed"] = [values["seed"] + i for i in range(images)]
-    return [_headroom._ImageRequest(**dict(zip(lists, row))) for row in zip(*lists.values())]
+    return [_headroom._ImageRequest(**dict(zip(lists, row)), pictures=pictures) for row in zip(*lists.values())]
 
 
 def _pictures(pixels: Tensor) -> list[Image]:
@@ -67,7 +102,8 @@ def _pictures(pixels: Tensor) -> list[Image]:
 class Generator(_headroom._Generator):
     """A pipeline compiled for one size of request under switches, with its device memory.
 
-    What is not given the pipeline chooses; 0 is a value like any other.
+    What is not given the pipeline chooses; 0 is a value like any other. `pictures` are the heights and widths of the
+    pictures of each image, and `strength` the share of noise in the one that its loop starts from.
     """
 
     def __init__(
@@ -82,6 +118,8 @@ class Generator(_headroom._Generator):
         guidance_scale: float | None = None,
         true_cfg_scale: float | None = None,
         has_negative_prompt: bool = False,
+        pictures: list[tuple[int, int]] | None = None,
+        strength: float | None = None,
         optimize: str = "lossless",
     ) -> None:
         super().__init__(
@@ -94,6 +132,8 @@ class Generator(_headroom._Generator):
             guidance_scale=guidance_scale,
             true_cfg_scale=true_cfg_scale,
             has_negative_prompt=has_negative_prompt,
+            pictures=pictures or [],
+            strength=strength,
             optimize=optimize,
         )
         self._images = images
@@ -106,11 +146,18 @@ class Generator(_headroom._Generator):
         prompt_2: str | list[str] | None = None,
         label: int | list[int] = 0,
         seed: int | list[int] = 0,
+        image: Picture | list[Picture] | None = None,
         callback: StepCallback | None = None,
     ) -> Tensor:
         """Latents f32 of as many images as the generator makes. Lists give each image a value of its own."""
         requests = _requests(
-            self._images, label=label, seed=seed, prompt=prompt, negative_prompt=negative_prompt, prompt_2=prompt_2
+            self._images,
+            _as_pictures(image),
+            label=label,
+            seed=seed,
+            prompt=prompt,
+            negative_prompt=negative_prompt,
+            prompt_2=prompt_2,
         )
         return self._generate(requests, callback)
 
@@ -122,11 +169,18 @@ class Generator(_headroom._Generator):
         prompt_2: str | list[str] | None = None,
         label: int | list[int] = 0,
         seed: int | list[int] = 0,
+        image: Picture | list[Picture] | None = None,
         callback: StepCallback | None = None,
     ) -> list[Image]:
         """The images of generate()."""
         latents = self.generate(
-            prompt, negative_prompt=negative_prompt, prompt_2=prompt_2, label=label, seed=seed, callback=callback
+            prompt,
+            negative_prompt=negative_prompt,
+            prompt_2=prompt_2,
+            label=label,
+            seed=seed,
+            image=image,
+            callback=callback,
         )
         return _pictures(self.decode(latents))
 
@@ -135,6 +189,7 @@ class Pipeline(_headroom._Pipeline):
     """A model that makes images on a device: a name of models(), or a folder in diffusers' layout.
 
     `optimize` are the switches of its images: names and presets separated by commas, as for the program's --opt.
+    `loras` are LoRA files that are added to its weights: paths, or pairs of a path and a weight.
     `random_weights` is a seed of weights in place of the checkpoint's. `baseline` is 'f32' or 'bf16'.
     """
 
@@ -144,11 +199,15 @@ class Pipeline(_headroom._Pipeline):
         device: Device | str = "auto",
         *,
         optimize: str = "lossless",
+        loras: list[Lora] | None = None,
         random_weights: int | None = None,
         baseline: str | None = None,
     ) -> None:
         super().__init__(model, device, random_weights=random_weights, baseline=baseline)
         self.optimize = optimize
+        self.loras = loras or []
+        self._loras: list[tuple[str, float]] = []
+        self._use_loras(self.loras)
         self._generators: OrderedDict[Any, Generator] = OrderedDict()
 
     @overload
@@ -179,11 +238,13 @@ class Pipeline(_headroom._Pipeline):
 
         A single seed is that of the first image; each next image has the next one. What the callback raises, and
         Ctrl-C, end the loop after the step in progress. Further options: negative_prompt, prompt_2, height, width,
-        steps, text_tokens, guidance_scale, true_cfg_scale and callback, each a keyword (class Options).
+        steps, text_tokens, guidance_scale, true_cfg_scale, image, strength, loras and callback, each a keyword (class
+        Options).
         """
         size: dict[str, Any] = dict(options)
         negative_prompt, prompt_2 = size.pop("negative_prompt", None), size.pop("prompt_2", None)
-        callback = size.pop("callback", None)
+        callback, loras = size.pop("callback", None), size.pop("loras", None)
+        pictures = _as_pictures(size.pop("image", None))
         values = {
             "label": label,
             "seed": seed,
@@ -191,14 +252,26 @@ class Pipeline(_headroom._Pipeline):
             "negative_prompt": negative_prompt,
             "prompt_2": prompt_2,
         }
-        requests = _requests(None, **values)
-        generator = self.generator(images=len(requests), has_negative_prompt=negative_prompt is not None, **size)
-        pictures = _pictures(generator.decode(generator._generate(requests, callback)))
-        return pictures if any(isinstance(value, (list, tuple)) for value in values.values()) else pictures[0]
+        requests = _requests(None, pictures, **values)
+        self._use_loras(self.loras if loras is None else loras)
+        generator = self.generator(
+            images=len(requests),
+            has_negative_prompt=negative_prompt is not None,
+            pictures=[(picture.height, picture.width) for picture in pictures],
+            **size,
+        )
+        images = _pictures(generator.decode(generator._generate(requests, callback)))
+        return images if any(isinstance(value, (list, tuple)) for value in values.values()) else images[0]
+
+    def _use_loras(self, loras: list[Lora]) -> None:
+        wanted = _as_loras(loras)
+        if wanted != self._loras:
+            self._set_loras(wanted)
+            self._loras = wanted
 
     def generator(self, **options: Any) -> Generator:
         """The generator of such requests; the last four are kept, for requests of the same size."""
-        key = (self.optimize, tuple(sorted(options.items())))
+        key = (self.optimize, repr(sorted(options.items())))
         if key in self._generators:
             self._generators.move_to_end(key)
         else:

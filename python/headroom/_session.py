@@ -1,12 +1,10 @@
 """Runs of a compiled pass on tensors of any library."""
 
-import os
-from collections.abc import Mapping
 from typing import Any
 
 from . import _headroom
 from ._errors import Error, UsageError
-from ._headroom import Component, Device, Pass, Tensor
+from ._headroom import Pass, Tensor
 
 _NUMPY_NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "i64": "int64", "i32": "int32", "i8": "int8",
                 "u8": "uint8", "bool": "bool"}
@@ -150,24 +148,3 @@ def empty(shape: "int | tuple[int, ...]", dtype: str = "f32") -> Any:
     memory = numpy.empty(size + 64, numpy.uint8)
     start = -memory.ctypes.data % 64
     return memory[start : start + size].view(kind).reshape(shape)
-
-
-def plan(
-    model: "str | os.PathLike[str] | Component",
-    name: str = "forward",
-    *,
-    device: "Device | str" = "auto",
-    optimize: str = "lossless",
-    shapes: "Mapping[str, tuple[int, ...]] | None" = None,
-    batch: int = 1,
-    height: int = 1024,
-    width: int = 1024,
-    text_tokens: int = 512,
-    random_weights: int | None = None,
-    with_rejections: bool = False,
-) -> str:
-    """The plan of a pass, as `headroom plan` prints it: launches in order, memory, and what declined."""
-    network = model if isinstance(model, Component) else Component(model, device, random_weights=random_weights)
-    if shapes is None:
-        shapes = network.input_shapes(name, batch=batch, height=height, width=width, text_tokens=text_tokens)
-    return network.compile(shapes, name, optimize=optimize).plan_text(with_rejections=with_rejections)

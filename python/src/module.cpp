@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "measure.hpp"
 #include "networks.hpp"
 #include "pictures.hpp"
 #include "tensor.hpp"
@@ -52,4 +53,5 @@ NB_MODULE(_headroom, module) {
   bind_tensor(module);
   bind_networks(module);
   bind_pictures(module);
+  bind_measure(module);
 }

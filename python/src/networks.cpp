@@ -46,13 +46,6 @@ PyDevice open_device(const std::string& name, int threads) {
   return {Device(name, threads), std::make_shared<DeviceUse>()};
 }
 
-template <class Body>
-auto in_turn(const PyDevice& device, const Body& body) {
-  const nb::gil_scoped_release without_lock;
-  const DeviceUse::Turn turn(*device.use);
-  return body();
-}
-
 nb::tuple shape_of(const Shape& shape) { return nb::tuple(nb::cast(shape)); }
 
 nb::dict to_dict(const Shapes& shapes) {
@@ -348,39 +341,6 @@ void bind_networks(nb::module_& module) {
   bind_component(module);
   bind_pass(module);
   bind_session(module);
-  module.def(
-      "models",
-      [] {
-        nb::list result;
-        for (const ShippedModel& model : shipped_models()) {
-          nb::dict entry;
-          entry["name"] = model.name;
-          entry["description"] = model.description;
-          entry["folder"] = model.folder.empty() ? nb::object(nb::none()) : nb::cast(model.folder);
-          entry["parameters"] = model.parameters;
-          result.append(entry);
-        }
-        return result;
-      },
-      nb::sig("def models() -> list[dict[str, typing.Any]]"),
-      "The networks that can be opened by name: 'name', 'description', 'parameters', and 'folder', which is None for a "
-      "configuration that takes random weights.");
-  module.def(
-      "components",
-      [](const std::filesystem::path& folder) {
-        nb::list result;
-        for (const FoundComponent& found : components_in(folder)) {
-          nb::dict entry;
-          entry["folder"] = found.folder;
-          entry["class_name"] = found.class_name;
-          entry["parameters"] = found.parameters;
-          entry["passes"] = found.passes;
-          result.append(entry);
-        }
-        return result;
-      },
-      "folder"_a, nb::sig("def components(folder: str | os.PathLike[str]) -> list[dict[str, typing.Any]]"),
-      "The networks of a checkpoint folder in diffusers' layout.");
 }
 
 }  // namespace headroom::python

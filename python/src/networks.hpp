@@ -17,4 +17,11 @@ void bind_networks(nb::module_& module);
 
 using PyComponent = Owned<Component>;
 
+template <class Body>
+auto in_turn(const PyDevice& device, const Body& body) {
+  const nb::gil_scoped_release without_lock;
+  const DeviceUse::Turn turn(*device.use);
+  return body();
+}
+
 }  // namespace headroom::python

@@ -133,14 +133,26 @@ void bind_pipeline(nb::module_& module) {
           "Whether it decodes latents to pixels.")
       .def_prop_ro(
           "weight_bytes", [](PyPipeline& self) { return self.call([](Pipeline& p) { return p.weight_bytes(); }); },
-          "Bytes of its weights on the device.");
+          "Bytes of its weights on the device.")
+      .def(
+          "_set_loras",
+          [](PyPipeline& self, const std::vector<std::pair<std::string, double>>& loras) {
+            std::vector<Lora> given;
+            for (const auto& [file, weight] : loras) given.push_back({.file = file, .weight = weight});
+            self.call([&](Pipeline& pipeline) { pipeline.set_loras(given); });
+          },
+          "loras"_a);
   nb::class_<PyGenerator>(module, "_Generator")
       .def(
           "__init__",
           [](PyGenerator* self, PyPipeline& pipeline, std::int64_t images, std::optional<std::int64_t> height,
              std::optional<std::int64_t> width, std::optional<std::int64_t> steps,
              std::optional<std::int64_t> text_tokens, std::optional<double> guidance_scale,
-             std::optional<double> true_cfg_scale, bool has_negative_prompt, const std::string& optimize) {
+             std::optional<double> true_cfg_scale, bool has_negative_prompt,
+             const std::vector<std::pair<std::int64_t, std::int64_t>>& pictures, std::optional<double> strength,
+             const std::string& optimize) {
+            std::vector<ImageSize> sizes;
+            for (const auto& [rows, columns] : pictures) sizes.push_back({.height = rows, .width = columns});
             const RequestOptions options{.images = images,
                                          .height = height,
                                          .width = width,
@@ -148,13 +160,17 @@ void bind_pipeline(nb::module_& module) {
                                          .text_tokens = text_tokens,
                                          .guidance_scale = guidance_scale,
                                          .true_cfg_scale = true_cfg_scale,
-                                         .has_negative_prompt = has_negative_prompt};
+                                         .has_negative_prompt = has_negative_prompt,
+                                         .pictures = std::move(sizes),
+                                         .strength = strength};
             new (self) PyGenerator("generator", pipeline.device(),
                                    [&] { return Generator(pipeline.peek(), options, optimize); });
           },
           "pipeline"_a, nb::kw_only(), "images"_a = 1, "height"_a = nb::none(), "width"_a = nb::none(),
           "steps"_a = nb::none(), "text_tokens"_a = nb::none(), "guidance_scale"_a = nb::none(),
-          "true_cfg_scale"_a = nb::none(), "has_negative_prompt"_a = false, "optimize"_a = "lossless")
+          "true_cfg_scale"_a = nb::none(), "has_negative_prompt"_a = false,
+          "pictures"_a = std::vector<std::pair<std::int64_t, std::int64_t>>(), "strength"_a = nb::none(),
+          "optimize"_a = "lossless")
       .def_prop_ro("device", [](const PyGenerator& self) { return self.device(); })
       .def_prop_ro(
           "applied", [](const PyGenerator& self) { return self.peek().applied(); },
@@ -190,14 +206,24 @@ void bind_pipeline(nb::module_& module) {
       .def(
           "__init__",
           [](ImageRequest* self, std::int64_t label, std::uint64_t seed, std::optional<std::string> prompt,
-             std::optional<std::string> negative_prompt, std::optional<std::string> prompt_2) {
+             std::optional<std::string> negative_prompt, std::optional<std::string> prompt_2,
+             std::vector<Image> pictures) {
             new (self) ImageRequest{.label = label,
                                     .seed = seed,
                                     .prompt = std::move(prompt),
                                     .negative_prompt = std::move(negative_prompt),
-                                    .prompt_2 = std::move(prompt_2)};
+                                    .prompt_2 = std::move(prompt_2),
+                                    .pictures = std::move(pictures)};
           },
-          "label"_a, "seed"_a, "prompt"_a.none(), "negative_prompt"_a.none(), "prompt_2"_a.none());
+          "label"_a, "seed"_a, "prompt"_a.none(), "negative_prompt"_a.none(), "prompt_2"_a.none(), "pictures"_a);
+  module.def(
+      "read_image",
+      [](const std::filesystem::path& path) {
+        const nb::gil_scoped_release without_lock;
+        return read_image(path);
+      },
+      "path"_a, nb::sig("def read_image(path: str | os.PathLike[str]) -> Image"),
+      "The RGB pixels of a PNG or JPEG file, upright.");
   module.def(
       "to_images",
       [](const PyTensor& pixels) {

@@ -1,6 +1,7 @@
 #include "api/impl.hpp"
 #include "base/error.hpp"
 #include "base/text/json.hpp"
+#include "measure/work/found_models.hpp"
 
 namespace headroom::v1 {
 namespace {
@@ -32,13 +33,15 @@ std::vector<ShippedModel> shipped_models() {
   });
 }
 
-std::vector<FoundComponent> components_in(const std::filesystem::path& folder) {
+FoundModels models_in(const std::string& name_or_folder) {
   return translated([&] {
-    std::vector<FoundComponent> components;
-    for (headroom::FoundComponent& found : list_components(folder))
-      components.push_back(
+    const std::filesystem::path folder = find_model_folder(name_or_folder);
+    FoundModels models;
+    for (FoundComponent& found :
+         find_models(folder.empty() ? std::filesystem::path(name_or_folder) : folder, models.left_out))
+      models.models.push_back(
           {std::move(found.folder), std::move(found.class_name), found.parameters, std::move(found.passes)});
-    return components;
+    return models;
   });
 }
 

@@ -8,7 +8,7 @@
 namespace headroom::v1 {
 namespace {
 
-StreamOptions inner(const FrameOptions& options, ImageSize own_size, SwitchSet switches) {
+StreamOptions inner(const FrameOptions& options, headroom::ImageSize own_size, SwitchSet switches) {
   if (options.height < 0 || options.width < 0)
     fail_usage("frames of {} x {} pixels were asked for, expected at least 1 x 1, or 0 for the model's size",
                options.width, options.height);

@@ -168,6 +168,7 @@ class Device {
   friend class Generator;
   friend class FrameStream;
   friend class DeviceTensor;
+  friend struct MeasuredOn;
   std::shared_ptr<Impl> impl_;
 };
 
@@ -199,16 +200,20 @@ struct ShippedModel {
 };
 [[nodiscard]] std::vector<ShippedModel> shipped_models();
 
-/// A network in a checkpoint folder.
-struct FoundComponent {
-  std::filesystem::path folder;            ///< the folder of its config.json
-  std::string class_name;                  ///< from config.json; "?" if that names none
+/// A pipeline or a network in a folder.
+struct FoundModel {
+  std::filesystem::path folder;            ///< the folder of its model_index.json or config.json
+  std::string class_name;                  ///< from that file; "?" if it names none
   std::optional<std::int64_t> parameters;  ///< known if the weights are present
-  std::vector<std::string> passes;         ///< empty for a class that headroom does not support
+  /// Empty for a class that headroom does not support; "request" for a whole pipeline.
+  std::vector<std::string> passes;
 };
-/// The components of a checkpoint folder in diffusers' layout: the folder itself and its subfolders. Throws Error if
-/// none has a config.json.
-[[nodiscard]] std::vector<FoundComponent> components_in(const std::filesystem::path& folder);
+struct FoundModels {
+  std::vector<FoundModel> models;     ///< whole pipelines before their networks
+  std::vector<std::string> left_out;  ///< for each model that cannot be read: why
+};
+/// The models at and below a folder, or of ORG/NAME in the cache of Hugging Face. Throws Error if there is none.
+[[nodiscard]] FoundModels models_in(const std::string& name_or_folder);
 
 /// The size of a pass. Each network reads the fields that apply to it.
 struct PassSize {
@@ -424,6 +429,26 @@ class Session {
   std::unique_ptr<Impl> impl_;
 };
 
+/// An 8-bit image: pixels [height, width, channels], top row first; 1 channel is gray, 3 are RGB.
+struct Image {
+  int width = 0;
+  int height = 0;
+  int channels = 0;
+  std::vector<std::uint8_t> pixels;
+};
+
+/// The size of an image in pixels.
+struct ImageSize {
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+};
+
+/// A LoRA file and its weight, which may be negative.
+struct Lora {
+  std::string file;
+  double weight = 1;
+};
+
 /// How many images a request makes at once, and how. The pipeline chooses fields that are not set; 0 is a value like
 /// any other.
 struct RequestOptions {
@@ -436,6 +461,9 @@ struct RequestOptions {
   /// 0 to 100. Above 1: classifier-free guidance, for a model that is otherwise guided without it.
   std::optional<double> true_cfg_scale = std::nullopt;
   bool has_negative_prompt = false;  ///< images have one: some models then choose another true_cfg_scale
+  /// Sizes of the pictures of each image, in order: those that it edits, or the one that its loop starts from.
+  std::vector<ImageSize> pictures = {};
+  std::optional<double> strength = std::nullopt;  ///< share of noise in the picture at the start, above 0, up to 1
 };
 
 /// One image to make.
@@ -449,6 +477,8 @@ struct ImageRequest {
   std::optional<std::string> negative_prompt = std::nullopt;  ///< for classifier-free guidance
   /// For the second text encoder, if it differs from `prompt`.
   std::optional<std::string> prompt_2 = std::nullopt;
+  /// As many as RequestOptions::pictures, of those sizes.
+  std::vector<Image> pictures = {};
 };
 
 /// A model that makes images on a device: networks and the host steps around them.
@@ -464,6 +494,10 @@ class Pipeline {
   [[nodiscard]] const std::vector<std::string>& labels() const;
   /// Whether Generator::decode() returns pixels.
   [[nodiscard]] bool has_pixels() const;
+  /// Adds LoRA files to the weights, in place of those of an earlier call; none gives the checkpoint's weights back.
+  /// It applies to all generators of the pipeline, existing and later ones. Throws Error, and changes nothing, for a
+  /// file that does not fit.
+  void set_loras(std::span<const Lora> loras);
   /// Bytes of the weights on the device.
   [[nodiscard]] std::size_t weight_bytes() const;
 
@@ -517,19 +551,14 @@ class Generator {
   std::unique_ptr<Impl> impl_;
 };
 
-/// An 8-bit image: pixels [height, width, channels], top row first; 1 channel is gray, 3 are RGB.
-struct Image {
-  int width = 0;
-  int height = 0;
-  int channels = 0;
-  std::vector<std::uint8_t> pixels;
-};
 /// Images of Generator::decode(), clamped to black and white. Throws Error for NaN and for other tensors.
 [[nodiscard]] std::vector<Image> to_images(const TensorView& pixels);
 /// The bytes of a PNG file; equal images give equal bytes. Throws Error for an image without pixels.
 [[nodiscard]] std::string encode_png(const Image& image);
 /// Writes that file, which appears complete or not at all. Throws Error if it cannot be written.
 void write_png(const std::filesystem::path& path, const Image& image);
+/// The RGB pixels of a PNG or JPEG file, upright. Throws Error for another file.
+[[nodiscard]] Image read_image(const std::filesystem::path& path);
 
 /// How the frames of a live stream are made. The model chooses fields that are not set.
 struct FrameOptions {
@@ -575,6 +604,63 @@ class FrameStream {
  private:
   std::unique_ptr<Impl> impl_;
 };
+
+/// Work to measure. Each model and pass reads the fields that apply to it; what is not set the model chooses.
+struct Work {
+  std::string model;  ///< a name of shipped_models(), or a folder
+  ComponentOptions options = {};
+  /// A pass of a network, a stage of a pipeline, "request" for whole requests of a pipeline, or "frame" for a frame of
+  /// a stream. Empty: whole requests in ladder() and plan_text(), and otherwise the first pass.
+  std::string pass = {};
+  std::int64_t batch = 1;
+  std::optional<std::int64_t> height = std::nullopt;  ///< of an image, in pixels
+  std::optional<std::int64_t> width = std::nullopt;
+  std::optional<std::int64_t> text_tokens = std::nullopt;
+  std::optional<std::int64_t> steps = std::nullopt;
+  std::optional<double> guidance_scale = std::nullopt;
+  std::optional<double> true_cfg_scale = std::nullopt;
+};
+
+/// What a command of the program reports.
+struct Report {
+  std::string result;                 ///< the result file: JSON of the schema headroom.result/1
+  std::string text;                   ///< what the command prints
+  std::vector<std::string> warnings;  ///< why nothing should be concluded from the times; empty if they are settled
+};
+
+/// Called between measurements: `done` of `total` of what `what` names. An exception that it throws ends the work.
+using ProgressObserver = std::function<void(std::string_view what, std::int64_t done, std::int64_t total)>;
+
+struct BenchOptions {
+  int trials = 20;           ///< timed passes or requests
+  double max_seconds = 300;  ///< starts no more trials after this time
+  bool cold = false;         ///< of a pass: also times it with cold caches
+  bool first_step = false;   ///< of a pass: also times passes of new shapes up to their first end
+  bool floors = false;       ///< of requests: also measures the floor of each stage
+};
+/// What `headroom bench` does: times one pass, or whole requests, under switches. Throws Error as Component and
+/// Pipeline do, and for options that do not apply to the work.
+[[nodiscard]] Report bench(const Device& device, const Work& work, std::string_view switches = "baseline",
+                           const BenchOptions& options = {}, const ProgressObserver& observer = {});
+
+struct LadderOptions {
+  bool only_ends = false;  ///< measures only the baseline and all switches together
+  std::uint64_t seed = 0;  ///< of the first image
+  int trials = 20;         ///< least number of steps to time in each visit of a rung
+  int rounds = 2;          ///< visits of every rung, at least 2
+  int max_rounds = 0;      ///< unsettled rungs are visited again, up to this many times in all; 0: three times `rounds`
+  bool floors = false;     ///< of requests: also measures the floor of each stage
+  std::int64_t quality_images = 0;        ///< images, or clips of a stream, to judge at each rung
+  std::vector<std::string> prompts = {};  ///< of the images, in order; empty: the model's own
+};
+/// What `headroom ladder` does: measures time, memory and quality of the baseline, each switch alone, and all together.
+/// Without switches it takes those that can have an effect on the device. A batch of 0 makes one image for each label.
+[[nodiscard]] Report ladder(const Device& device, const Work& work, std::string_view switches = {},
+                            const LadderOptions& options = {}, const ProgressObserver& observer = {});
+
+/// What `headroom plan` prints; no weights are loaded. With `with_rejections`, also the rejected kernels with reasons.
+[[nodiscard]] std::string plan_text(const Device& device, const Work& work, std::string_view switches = "lossless",
+                                    bool with_rejections = false);
 
 }  // namespace v1
 }  // namespace headroom

@@ -1,14 +1,15 @@
 #include "media/image.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "api/impl.hpp"
 #include "base/error.hpp"
 #include "media/png.hpp"
+#include "media/read_image.hpp"
 #include "pipelines/stages/images.hpp"
 
 namespace headroom::v1 {
-namespace {
 
 headroom::Image inner(const Image& image) {
   headroom::Image result{
@@ -22,6 +23,12 @@ headroom::Image inner(const Image& image) {
   return result;
 }
 
+namespace {
+
+Image outer(headroom::Image image) {
+  return {.width = image.width, .height = image.height, .channels = image.channels, .pixels = std::move(image.pixels)};
+}
+
 }  // namespace
 
 std::vector<Image> to_images(const TensorView& pixels) {
@@ -31,11 +38,7 @@ std::vector<Image> to_images(const TensorView& pixels) {
     if (shape.rank() != 4 || copy.dtype() != headroom::DType::kF32 || (shape[1] != 1 && shape[1] != 3))
       fail("the pixels are {}{}, expected f32[images, 1 or 3, height, width]", copy.dtype(), shape);
     std::vector<Image> images;
-    for (headroom::Image& image : headroom::to_images(copy))
-      images.push_back({.width = image.width,
-                        .height = image.height,
-                        .channels = image.channels,
-                        .pixels = std::move(image.pixels)});
+    for (headroom::Image& image : headroom::to_images(copy)) images.push_back(outer(std::move(image)));
     return images;
   });
 }
@@ -46,6 +49,10 @@ std::string encode_png(const Image& image) {
 
 void write_png(const std::filesystem::path& path, const Image& image) {
   translated([&] { headroom::write_png(path, inner(image)); });
+}
+
+Image read_image(const std::filesystem::path& path) {
+  return translated([&] { return outer(headroom::read_image(path)); });
 }
 
 }  // namespace headroom::v1

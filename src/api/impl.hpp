@@ -9,13 +9,16 @@
 #include "base/tensors/dtype_code.hpp"
 #include "base/tensors/host_tensor.hpp"
 #include "base/tensors/shape.hpp"
+#include "media/image.hpp"
 #include "pipelines/generator.hpp"
+#include "pipelines/stages/reference_images.hpp"
 #include "pipelines/streams/frame_stream.hpp"
 #include "run/compile.hpp"
 #include "run/component.hpp"
 #include "run/forward_pass.hpp"
 #include "run/session/device_tensor.hpp"
 #include "run/session/session.hpp"
+#include "run/weights/lora.hpp"
 #include "run/weights/weight_store.hpp"
 
 #define HEADROOM_INTERNAL
@@ -68,6 +71,8 @@ struct Pipeline::Impl {
   std::unique_ptr<headroom::Pipeline> pipeline;
   WeightStore weights;
   std::vector<std::string> labels;
+  LoraFiles loras;
+  std::int64_t changes = 0;  // of the weights, after which prompts are encoded again
 
   Impl(const Device& on, Backend& backend, std::unique_ptr<headroom::Pipeline> opened);
 };
@@ -76,6 +81,13 @@ struct Generator::Impl {
   Pipeline pipeline;
   headroom::Generator generator;
   std::vector<Declined> declined;
+  std::vector<ImageSize> pictures;  // of each image, as given
+  headroom::ImageSize asked;        // 0 for a side that is left to the pipeline
+  ImageRegion crop;                 // of the pixels; empty: all of them
+  std::int64_t changes;             // Pipeline::Impl::changes that its prompts were encoded under
+
+  /// The image with what the pipeline encodes of its pictures. Throws a usage Error for others than `pictures`.
+  [[nodiscard]] headroom::ImageRequest with_pictures(const ImageRequest& image) const;
 };
 
 struct Session::Impl {
@@ -109,6 +121,8 @@ struct FrameStream::Impl {
                                           const Checkpoint& checkpoint);
 /// In the types of the public interface.
 [[nodiscard]] std::vector<Declined> outer(const std::vector<headroom::Declined>& declined);
+/// Throws Error unless it has pixels, a byte for each.
+[[nodiscard]] headroom::Image inner(const Image& image);
 /// Copies the elements.
 [[nodiscard]] Tensor outer(const HostTensor& tensor);
 [[nodiscard]] HostTensor copy_of(const TensorView& view);

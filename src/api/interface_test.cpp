@@ -248,11 +248,16 @@ TEST(InterfaceTest, TheBaselineMayComputeInBf16) {
 TEST(InterfaceTest, ModelsThatShipAndFoldersAreListed) {
   const auto models = headroom::shipped_models();
   ASSERT_THAT(models, Contains(Field(&headroom::ShippedModel::name, "fashion-flux")));
-  const auto found = headroom::components_in(golden("tiny-guidance"));
+  const auto [found, left_out] = headroom::models_in(golden("tiny-guidance"));
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found.front().class_name, "FluxTransformer2DModel");
   EXPECT_THAT(found.front().passes, ElementsAre("forward"));
   EXPECT_EQ(found.front().parameters, tiny_flux().parameters());
+  const auto whole = headroom::models_in(std::string(headroom::kSourceDir) + "/models/fashion-flux");
+  EXPECT_THAT(whole.models.front().passes, ElementsAre("request"));
+  EXPECT_TRUE(whole.left_out.empty());
+  EXPECT_TRUE(left_out.empty());
+  expect_error([] { (void)headroom::models_in(golden("no-such-folder")); }, Error::Kind::kFailed, "no-such-folder");
 }
 
 TEST(InterfaceTest, AnOutputMayStayOnTheDevice) {

@@ -1,5 +1,9 @@
+#include <algorithm>
+
 #include "api/impl.hpp"
 #include "base/error.hpp"
+#include "pipelines/given_pictures.hpp"
+#include "pipelines/stages/images.hpp"
 
 namespace headroom::v1 {
 std::int64_t count(std::string_view what, const std::optional<std::int64_t>& given) {
@@ -28,25 +32,103 @@ const std::vector<std::string>& Pipeline::labels() const { return impl_->labels;
 bool Pipeline::has_pixels() const { return impl_->pipeline->obstacle_to_images().empty(); }
 std::size_t Pipeline::weight_bytes() const { return impl_->weights.bytes(); }
 
+void Pipeline::set_loras(std::span<const Lora> loras) {
+  translated([&] {
+    (void)device().impl_->here();
+    std::vector<LoraUse> uses;
+    for (const Lora& lora : loras) uses.push_back({.file = lora.file, .weight = lora.weight});
+    const std::vector<std::string> changed =
+        impl_->weights.update_params(impl_->loras.updates(uses, impl_->pipeline->components()));
+    if (!changed.empty()) ++impl_->changes;
+  });
+}
+
+namespace {
+
+/// The pictures of a request by their sizes alone.
+GivenPictures prepare_sizes(const headroom::Pipeline& pipeline, std::span<const ImageSize> sizes,
+                            const headroom::ImageSize& asked) {
+  constexpr std::int64_t kMostPixels = 1 << 16;  // along a side
+  check_pictures(pipeline, sizes.size(), "");
+  std::vector<headroom::Image> blank;
+  for (const ImageSize& size : sizes) {
+    if (size.height < 1 || size.width < 1 || size.height > kMostPixels || size.width > kMostPixels)
+      fail_usage("a picture has {} x {} pixels, expected 1 to {} along a side", size.width, size.height, kMostPixels);
+    blank.push_back(make_image(static_cast<int>(size.width), static_cast<int>(size.height), 3));
+  }
+  return prepare_pictures(pipeline, blank, asked, "");
+}
+
+/// That region of pixels [images, channels, height, width].
+HostTensor cropped(const HostTensor& pixels, const ImageRegion& region) {
+  const headroom::Shape& shape = pixels.shape();
+  HostTensor part(pixels.dtype(), {shape[0], shape[1], region.height, region.width});
+  const std::size_t size = size_of(outer(pixels.dtype()));
+  const auto row_bytes = static_cast<std::size_t>(region.width) * size;
+  std::size_t to = 0;
+  for (std::int64_t plane = 0; plane < shape[0] * shape[1]; ++plane)
+    for (std::int64_t y = 0; y < region.height; ++y, to += row_bytes) {
+      const std::int64_t from = (plane * shape[2] + region.top + y) * shape[3] + region.left;
+      std::ranges::copy(pixels.bytes().subspan(static_cast<std::size_t>(from) * size, row_bytes),
+                        part.bytes().begin() + static_cast<std::ptrdiff_t>(to));
+    }
+  return part;
+}
+
+}  // namespace
+
 Generator::Generator(const Pipeline& pipeline, const RequestOptions& options, std::string_view switches)
     : impl_(translated([&] {
         Pipeline::Impl& opened = *pipeline.impl_;
         Backend& backend = opened.device.impl_->here();
-        const headroom::RequestOptions asked{
+        const headroom::ImageSize asked{.height = count("height", options.height),
+                                        .width = count("width", options.width)};
+        headroom::RequestOptions request{
             .images = options.images,
-            .token_rows = tokens_along(*opened.pipeline, "height", count("height", options.height)),
-            .token_columns = tokens_along(*opened.pipeline, "width", count("width", options.width)),
             .text_tokens = count("text_tokens", options.text_tokens),
             .steps = count("steps", options.steps),
             .guidance_scale = options.guidance_scale,
             .true_cfg_scale = options.true_cfg_scale,
             .has_negative_prompt = options.has_negative_prompt,
+            .strength = options.strength,
             .switches = SwitchSet::parse(switches).for_target(backend.properties().target)};
-        std::unique_ptr<Impl> made(new Impl{
-            .pipeline = pipeline, .generator = {*opened.pipeline, backend, opened.weights, asked}, .declined = {}});
+        ImageRegion crop;
+        if (options.pictures.empty())
+          set_size(*opened.pipeline, asked, "", request);
+        else
+          crop =
+              set_sizes(*opened.pipeline, prepare_sizes(*opened.pipeline, options.pictures, asked), asked, "", request);
+        std::unique_ptr<Impl> made(new Impl{.pipeline = pipeline,
+                                            .generator = {*opened.pipeline, backend, opened.weights, request},
+                                            .declined = {},
+                                            .pictures = options.pictures,
+                                            .asked = asked,
+                                            .crop = crop,
+                                            .changes = opened.changes});
         made->declined = outer(made->generator.compiled().declined);
         return made;
       })) {}
+
+headroom::ImageRequest Generator::Impl::with_pictures(const ImageRequest& image) const {
+  headroom::ImageRequest request{.label = image.label,
+                                 .seed = image.seed,
+                                 .prompt = image.prompt,
+                                 .prompt_2 = image.prompt_2,
+                                 .negative_prompt = image.negative_prompt};
+  if (image.pictures.size() != pictures.size())
+    fail_usage("an image has {} pictures, expected {}", image.pictures.size(), pictures.size());
+  if (pictures.empty()) return request;
+  std::vector<headroom::Image> given;
+  for (std::size_t i = 0; i < pictures.size(); ++i) {
+    given.push_back(inner(image.pictures[i]));
+    if (given[i].height != pictures[i].height || given[i].width != pictures[i].width)
+      fail_usage("picture {} has {} x {} pixels, expected {} x {}", i + 1, given[i].width, given[i].height,
+                 pictures[i].width, pictures[i].height);
+  }
+  const GivenPictures ready = prepare_pictures(*pipeline.impl_->pipeline, given, asked, "");
+  for (const headroom::Image& each : ready.prepared.images) request.references.push_back(to_pixels(each));
+  return request;
+}
 
 Generator::~Generator() = default;
 Generator::Generator(Generator&& other) noexcept = default;
@@ -61,13 +143,12 @@ Tensor Generator::generate(std::span<const ImageRequest> images, const StepObser
     const std::int64_t expected = impl_->generator.request().images;
     if (std::ssize(images) != expected) fail_usage("{} images were asked for, expected {}", images.size(), expected);
     (void)pipeline().device().impl_->here();
+    if (const std::int64_t changes = pipeline().impl_->changes; impl_->changes != changes) {
+      impl_->generator.prompt_reader().forget();
+      impl_->changes = changes;
+    }
     std::vector<headroom::ImageRequest> requests;
-    for (const ImageRequest& image : images)
-      requests.push_back({.label = image.label,
-                          .seed = image.seed,
-                          .prompt = image.prompt,
-                          .prompt_2 = image.prompt_2,
-                          .negative_prompt = image.negative_prompt});
+    for (const ImageRequest& image : images) requests.push_back(impl_->with_pictures(image));
     return outer(impl_->generator.generate(requests, observer));
   });
 }
@@ -78,7 +159,8 @@ Tensor Generator::decode(const TensorView& latents) {
     const HostTensor copy = copy_of(latents);
     if (copy.dtype() != headroom::DType::kF32 || !(copy.shape() == expected))
       fail_usage("the latents are {}{}, expected f32{}", copy.dtype(), copy.shape(), expected);
-    return outer(impl_->generator.decode(copy));
+    const HostTensor pixels = impl_->generator.decode(copy);
+    return outer(impl_->crop.is_empty() ? pixels : cropped(pixels, impl_->crop));
   });
 }
 

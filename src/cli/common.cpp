@@ -185,11 +185,6 @@ void add_size_options(CLI::App& command, RequestOptions& request, ImageSize& siz
       ->excludes(columns);
 }
 
-void resolve_size(const Pipeline& pipeline, const ImageSize& size, RequestOptions& request) {
-  if (size.height != 0) request.token_rows = tokens_along(pipeline, "--height", size.height);
-  if (size.width != 0) request.token_columns = tokens_along(pipeline, "--width", size.width);
-}
-
 void add_steps_option(CLI::App& command, std::int64_t& steps, const std::string& what) {
   command.add_option("--steps", steps, what + "; default: the model's own number")->check(whole_number(1, 10'000));
 }
@@ -206,6 +201,12 @@ void add_true_cfg_option(CLI::App& command, std::optional<double>& scale) {
           "scale of classifier-free guidance of FLUX and Qwen-Image, by a second pass for the negative prompt; doubles "
           "the work; off up to 1; default: the model's own with a negative prompt, otherwise none")
       ->check(real_number(0.0, 100.0));
+}
+
+void add_pass_option(CLI::App& command, std::string& pass) {
+  command.add_option("--pass", pass,
+                     "pass to run: for a network decode, encode, hidden-states, ...; for a pipeline forward, a stage "
+                     "such as text_encoder or decode, request for whole requests, or frame for a frame of a stream");
 }
 
 void add_request_options(CLI::App& command, RequestOptions& request, ImageSize& size) {
@@ -285,17 +286,8 @@ Engine open(const ModelArguments& arguments, bool must_be_pipeline) {
     return choose_baseline(arguments, *engine.backend, checkpoint);
   };
   const OpenOptions options = open_options(arguments);
-  const bool is_whole = is_pipeline(arguments.model, options);
-  if (must_be_pipeline || is_whole) {
-    engine.pipeline = open_pipeline(arguments.model, options);
-    if (is_whole) engine.folder = find_model_folder(arguments.model);
-  } else if (Component network = open_component(arguments.model, options); is_denoiser(network)) {
-    engine.pipeline = make_pipeline(std::move(network));
-  } else {
-    network.baseline = baseline(network.checkpoint);
-    engine.component = std::make_unique<Component>(std::move(network));
-  }
-  if (engine.pipeline) engine.pipeline->choose_baselines(baseline);
+  static_cast<OpenedModel&>(engine) = open_model(arguments.model, options, must_be_pipeline, baseline);
+  if (is_pipeline(arguments.model, options)) engine.folder = find_model_folder(arguments.model);
   const Log log(arguments.quiet);
   for (const Component& component : engine.components())
     for (const std::string& note : component.checkpoint.notes()) log.info("{}", note);

@@ -16,6 +16,7 @@
 #include "base/switches.hpp"
 #include "base/target.hpp"
 #include "cli/without_effect.hpp"
+#include "measure/work/opened_model.hpp"
 #include "passes/pass.hpp"
 #include "pipelines/generator.hpp"
 #include "run/component.hpp"
@@ -52,13 +53,13 @@ void add_lora_option(CLI::App& command, std::vector<std::string>& loras);
 /// Adds --token-rows, --token-columns, --text-tokens, --height and --width; resolve_size() applies the last two to
 /// the request.
 void add_size_options(CLI::App& command, RequestOptions& request, ImageSize& size);
-/// Throws a usage Error for pixel sizes that are not multiples of the denoiser's tokens.
-void resolve_size(const Pipeline& pipeline, const ImageSize& size, RequestOptions& request);
-
 /// Adds --steps, 0 unless given. Its help begins with `what`.
 void add_steps_option(CLI::App& command, std::int64_t& steps, const std::string& what);
 void add_guidance_option(CLI::App& command, std::optional<double>& guidance);
 void add_true_cfg_option(CLI::App& command, std::optional<double>& scale);
+
+/// Adds --pass, which names one pass of a network.
+void add_pass_option(CLI::App& command, std::string& pass);
 
 /// Adds --batch, --steps and the options of add_size_options().
 void add_request_options(CLI::App& command, RequestOptions& request, ImageSize& size);
@@ -80,17 +81,10 @@ void tell_device(const Log& log, const Backend& backend);
 [[nodiscard]] std::string device_argument(const Device& device);
 
 /// A network on a device, with the weights folded so far.
-struct Engine {
+struct Engine : OpenedModel {
   std::unique_ptr<Backend> backend;
-  std::unique_ptr<Pipeline> pipeline;    ///< if the network is a denoiser
-  std::unique_ptr<Component> component;  ///< if it is not
   std::unique_ptr<WeightStore> weights;
   std::filesystem::path folder;  ///< of a whole pipeline; empty for a single network
-
-  [[nodiscard]] const Component& network() const { return pipeline ? pipeline->denoiser() : *component; }
-  [[nodiscard]] std::span<const Component> components() const {
-    return pipeline ? pipeline->components() : std::span<const Component>(component.get(), 1);
-  }
 };
 /// Opens any network. A note names the device. Throws Error if the device or the network does not exist.
 [[nodiscard]] Engine open_network(const ModelArguments& arguments);

@@ -2,12 +2,12 @@
 
 #include <string>
 
-#include "base/progress.hpp"
 #include "cli/commands/auto.hpp"
 #include "cli/commands/bench_judging.hpp"
 #include "cli/common.hpp"
 #include "measure/statistics/trials.hpp"
 #include "measure/suites/attention_suite.hpp"
+#include "measure/work/bench.hpp"
 
 namespace headroom {
 
@@ -46,11 +46,5 @@ void bench_attention_suite(const BenchArguments& arguments);
 void bench_pass(const BenchArguments& arguments);
 /// Times whole requests of MODEL, a pipeline, in one configuration, prints and saves the result.
 void bench_requests(const BenchArguments& arguments);
-
-/// Says why nothing should be concluded from the times of a result, if why_unsettled() does.
-void warn_if_unsettled(const Log& log, const Result& result);
-void print_memory(const MemoryReport& memory);
-/// Shows the trials of a measurement. Their time begins after the warm-up, so that the time left is that of trials.
-void show_trial(Progress& progress, const TrialProgress& at, const Protocol& protocol);
 
 }  // namespace headroom

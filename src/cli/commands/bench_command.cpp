@@ -6,7 +6,6 @@
 
 #include "base/error.hpp"
 #include "base/files/file.hpp"
-#include "cli/commands/asked_pass.hpp"
 #include "cli/commands/bench.hpp"
 #include "cli/commands/bench_options.hpp"
 #include "cli/commands/commands.hpp"
@@ -14,6 +13,7 @@
 #include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
 #include "measure/results/describe.hpp"
+#include "measure/work/asked_pass.hpp"
 #include "pipelines/examples.hpp"
 #include "pipelines/model_suite.hpp"
 

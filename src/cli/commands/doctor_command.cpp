@@ -15,7 +15,6 @@
 #include "base/output.hpp"
 #include "base/text/json.hpp"
 #include "base/text/nearest.hpp"
-#include "cli/commands/asked_pass.hpp"
 #include "cli/commands/auto.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/commands/profile_subject.hpp"
@@ -32,6 +31,7 @@
 #include "measure/probes/switch_predictions.hpp"
 #include "measure/protocol/submissions.hpp"
 #include "measure/statistics/effect.hpp"
+#include "measure/work/asked_pass.hpp"
 
 namespace headroom {
 namespace {

@@ -21,10 +21,8 @@
 #include "base/text/format.hpp"
 #include "base/text/json.hpp"
 #include "base/text/quantity.hpp"
-#include "cli/commands/asked_pass.hpp"
 #include "cli/commands/auto.hpp"
 #include "cli/commands/commands.hpp"
-#include "cli/commands/ladder_subject.hpp"
 #include "cli/common.hpp"
 #include "cli/given_options.hpp"
 #include "cli/images/prompts_file.hpp"
@@ -35,6 +33,8 @@
 #include "measure/protocol/ladder.hpp"
 #include "measure/protocol/unfinished_ladder.hpp"
 #include "measure/results/describe.hpp"
+#include "measure/work/asked_pass.hpp"
+#include "measure/work/ladder_subject.hpp"
 #include "media/image_grid.hpp"
 #include "media/png.hpp"
 #include "pipelines/examples.hpp"
@@ -254,7 +254,7 @@ void ladder(const LadderArguments& arguments, const CLI::App& command) {
   if (!arguments.out.empty()) check_writable_in(arguments.out, "results.json");
   if (!arguments.prompts.empty()) options.prompts = read_prompts(arguments.prompts);
   const Engine engine = open_network(arguments.model);
-  const LadderSubject subject(engine, arguments.pass, arguments.size, options);
+  const LadderSubject subject(engine, *engine.backend, arguments.pass, arguments.size, options);
   const WithoutEffect without_effect(log, arguments.switches);
   without_effect.say(subject.idle_options(options));
   const SwitchRequest asked = arguments.is_default ? SwitchRequest::parse(subject.default_switches(options.request))

@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -12,15 +11,12 @@
 #include "base/log.hpp"
 #include "base/output.hpp"
 #include "base/text/json.hpp"
-#include "cli/commands/asked_pass.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/table_output.hpp"
 #include "measure/tables/table.hpp"
+#include "measure/work/found_models.hpp"
 #include "pipelines/examples.hpp"
-#include "pipelines/parts_source.hpp"
-#include "pipelines/pipeline.hpp"
 #include "run/component.hpp"
-#include "run/model_folders.hpp"
 
 namespace headroom {
 namespace {
@@ -52,51 +48,14 @@ void list_models(bool as_json) {
   print_tables(table);
 }
 
-/// A whole pipeline; its parameters are added up later.
-FoundComponent look_at_pipeline(const std::filesystem::path& folder) {
-  FoundComponent found{
-      .folder = folder, .class_name = open_parts_folder(folder)->class_name(), .parameters = {}, .passes = {}};
-  if (is_pipeline_class(found.class_name)) found.passes.emplace_back(kWholeRequest);
-  return found;
-}
-
-/// The models at and below a folder, whole pipelines before their components. Broken ones are reported and skipped,
-/// unless there is no other.
-std::vector<FoundComponent> find_models(const std::filesystem::path& folder) {
-  std::vector<FoundComponent> found;
-  std::vector<std::string> broken;
-  std::set<std::filesystem::path> pipelines;
-  const auto look = [&](const std::filesystem::path& each, bool is_one, auto look_at) {
-    if (!is_one) return;
-    try {
-      found.push_back(look_at(each));
-    } catch (const Error& error) {
-      broken.emplace_back(error.what());
-    }
-  };
-  for (const std::filesystem::path& each : find_model_folders(folder)) {
-    if (is_pipeline_folder(each)) pipelines.insert(each);
-    look(each, is_pipeline_folder(each), look_at_pipeline);
-    look(each, is_there(each / "config.json"), look_at_component);
-  }
-  if (found.empty() && !broken.empty()) fail("{}", broken.front());
-  if (found.empty()) static_cast<void>(list_components(folder));  // throws an Error that says what is there instead
-  for (const std::string& reason : broken) Log().warning("left out: {}", reason);
-  for (FoundComponent& pipeline : found) {
-    if (!pipelines.contains(pipeline.folder)) continue;
-    for (const FoundComponent& part : found)
-      if (part.folder.parent_path() == pipeline.folder && part.parameters)
-        pipeline.parameters = pipeline.parameters.value_or(0) + *part.parameters;
-  }
-  return found;
-}
-
 void list_models_in(const std::string& name_or_folder, bool as_json) {
   if (is_there(name_or_folder) && !is_folder(name_or_folder))
     fail_usage("{} is a file: `headroom inspect` shows its networks", name_or_folder);
   const std::filesystem::path folder = find_model_folder(name_or_folder);
   if (folder.empty()) static_cast<void>(open_component(name_or_folder));  // throws an Error that says what is missing
-  const std::vector<FoundComponent> models = find_models(folder);
+  std::vector<std::string> broken;
+  const std::vector<FoundComponent> models = find_models(folder, broken);
+  for (const std::string& reason : broken) Log().warning("left out: {}", reason);
   if (as_json) {
     nlohmann::json list = nlohmann::json::array();
     for (const FoundComponent& found : models)

@@ -1,25 +1,24 @@
 #include <fmt/format.h>
 
-#include <functional>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/output.hpp"
 #include "base/text/json.hpp"
-#include "cli/commands/asked_pass.hpp"
 #include "cli/commands/auto.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/number.hpp"
-#include "cli/pass_notes.hpp"
 #include "cli/table_output.hpp"
 #include "kernels/core/generated_kernels.hpp"
 #include "measure/results/result_records.hpp"
 #include "measure/statistics/statistics.hpp"
 #include "measure/statistics/trials.hpp"
+#include "measure/tables/pass_notes.hpp"
 #include "measure/tables/table.hpp"
+#include "measure/work/asked_pass.hpp"
+#include "measure/work/plan_text.hpp"
 #include "pipelines/examples.hpp"
 #include "plan/arena.hpp"
 #include "plan/matmul_weights.hpp"
@@ -70,24 +69,6 @@ Printout to_memory_table(const Program& program) {
   return printout;
 }
 
-/// Compiles the planned program: a whole denoise request, or one forward pass.
-using CompileRequest = std::function<Compiled(const SwitchSet& switches)>;
-
-CompileRequest whole_request(const Engine& engine, const RequestOptions& options) {
-  return [&engine, options](const SwitchSet& switches) {
-    RequestOptions switched = options;
-    switched.switches = switches;
-    return compile_denoise(*engine.pipeline, engine.pipeline->resolve(switched), switches,
-                           engine.backend->properties().target);
-  };
-}
-
-CompileRequest one_pass(const Engine& engine, const ForwardPass& pass) {
-  return [&engine, pass](const SwitchSet& switches) {
-    return compile(pass, switches, engine.backend->properties().target);
-  };
-}
-
 /// Milliseconds of each trial after the first one, in which libraries still search for algorithms.
 std::vector<double> plan_again(const CompileRequest& compile_with, const SwitchSet& switches, int trials) {
   std::vector<double> times;
@@ -99,42 +80,12 @@ std::vector<double> plan_again(const CompileRequest& compile_with, const SwitchS
   return times;
 }
 
-/// Describes the time spent on kernels generated for this plan and earlier ones.
-std::string describe(const GeneratedKernels& generated) {
-  const auto ms = [](std::int64_t ns) { return 1e-6 * static_cast<double>(ns); };
-  return fmt::format(
-      "generated kernels: {} compiled in {:.0f} ms ({:.0f} ms of threads), {} from the disk in {:.1f} ms\n",
-      generated.compiled.load(), ms(generated.busy_ns), ms(generated.compile_ns), generated.from_disk.load(),
-      ms(generated.disk_ns));
-}
-
 nlohmann::json to_json(const GeneratedKernels& generated) {
   return {{"compiled", generated.compiled.load()},
           {"compile_ms", 1e-6 * static_cast<double>(generated.busy_ns)},
           {"compile_thread_ms", 1e-6 * static_cast<double>(generated.compile_ns)},
           {"from_disk", generated.from_disk.load()},
           {"disk_ms", 1e-6 * static_cast<double>(generated.disk_ns)}};
-}
-
-/// Bytes of the weights that a program and its setup keep on the device.
-std::size_t weight_bytes(const Program& program) {
-  std::map<std::pair<std::string, std::string>, std::size_t> bytes;  // by key and layout: both may read one
-  for (const Program* each : {&program, program.setup.get()})
-    if (each != nullptr)
-      for (const WeightUse& use : each->weights) bytes.emplace(std::pair(use.key, use.layout), use.bytes);
-  std::size_t sum = 0;
-  for (const auto& [key, one] : bytes) sum += one;
-  return sum;
-}
-
-/// In which dtypes weights are stored and computed, and the memory that they take.
-std::string describe_weights(const Program& program) {
-  std::string text;
-  for (const MatmulWeights& one : count_matmul_weights(program.graph)) text += one.text() + "\n";
-  if (program.setup != nullptr)
-    for (const MatmulWeights& one : count_matmul_weights(program.setup->graph))
-      text += "in the setup " + one.text() + "\n";
-  return text + fmt::format("weights take {} of device memory\n", format_bytes(weight_bytes(program)));
 }
 
 nlohmann::json weights_to_json(const Program& program) {
@@ -220,7 +171,9 @@ void print_plan(const PlanArguments& arguments) {
       is_whole
           ? make_auto_request(*engine.pipeline, options)
           : AutoRequest{.forward = asked_passes(engine, arguments.pass, options, arguments.size)(0), .denoise = {}};
-  const CompileRequest compile_with = is_whole ? whole_request(engine, options) : one_pass(engine, request.forward);
+  const DeviceTarget target = engine.backend->properties().target;
+  const CompileRequest compile_with =
+      is_whole ? whole_request(*engine.pipeline, options, target) : one_pass(request.forward, target);
   const ChosenSwitches chosen = choose_switches(asked, arguments.switches, *engine.backend, std::move(request), log);
   const SwitchSet& switches = chosen.set;
   const Compiled compiled = compile_with(switches);
@@ -235,20 +188,7 @@ void print_plan(const PlanArguments& arguments) {
     print_tables(to_memory_table(*compiled.program));
     return;
   }
-  std::string text;
-  for (const PassRecord& pass : compiled.passes) {
-    text += fmt::format("pass {:<32} {:>5} rewrites  {:.2f} ms\n", pass.name, pass.rewrites, pass.milliseconds);
-    for (const PassNote& note : pass.notes)
-      if (note.kind != NoteKind::kLossy) text += fmt::format("     {}\n", sentence_of(note));
-    for (const std::string& loss : describe_losses(pass, switches)) text += fmt::format("     {}\n", loss);
-  }
-  text += fmt::format("planned in {:.1f} ms\n", compiled.plan_ms);
-  if (!again_ms.empty())
-    text += fmt::format("again, graph and passes included, in {:.1f} ms (median of {})\n", median(again_ms),
-                        again_ms.size());
-  if (generated->compiled + generated->from_disk > 0) text += describe(*generated);
-  text += describe_weights(*compiled.program);
-  print_lines(text + "\n" + to_text(*compiled.program, arguments.rejections));
+  print_lines(plan_text(compiled, switches, again_ms, *generated, arguments.rejections));
 }
 
 }  // namespace

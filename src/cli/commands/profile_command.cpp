@@ -8,7 +8,6 @@
 #include "base/output.hpp"
 #include "base/progress.hpp"
 #include "base/text/json.hpp"
-#include "cli/commands/asked_pass.hpp"
 #include "cli/commands/auto.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/commands/profile_subject.hpp"
@@ -20,6 +19,7 @@
 #include "cli/table_output.hpp"
 #include "measure/probes/profile.hpp"
 #include "measure/results/describe.hpp"
+#include "measure/work/asked_pass.hpp"
 #include "pipelines/examples.hpp"
 #include "pipelines/generator.hpp"
 

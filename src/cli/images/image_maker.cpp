@@ -10,7 +10,7 @@
 #include "base/error.hpp"
 #include "io/safetensors.hpp"
 #include "media/read_image.hpp"
-#include "media/resize.hpp"
+#include "pipelines/given_pictures.hpp"
 #include "pipelines/stages/images.hpp"
 #include "text/unicode.hpp"
 
@@ -29,48 +29,6 @@ HostTensor read_noise(const std::string& path) {
   HostTensor of_one(DType::kF32, Shape(noise.shape().dims().subspan(1)));  // a batch of one, as diffusers stores it
   std::ranges::copy(noise.bytes(), of_one.bytes().begin());
   return of_one;
-}
-
-/// Converts requested sides to tokens; a missing side is the pipeline's own.
-void set_size(const Pipeline& pipeline, const ImageSize& asked, RequestOptions& options) {
-  if (asked == ImageSize{}) return;
-  const Request own = pipeline.resolve({.switches = options.switches});
-  const std::int64_t side = pipeline.token_pixels();
-  const ImageSize whole{.height = asked.height != 0 ? asked.height : own.token_rows * side,
-                        .width = asked.width != 0 ? asked.width : own.token_columns * side};
-  const ImageSize size = pipeline.output_size(whole);
-  options.token_rows = tokens_along(pipeline, "--height", size.height);
-  options.token_columns = tokens_along(pipeline, "--width", size.width);
-}
-
-/// Prepares images as the pipeline uses them; an initial image is scaled to the requested size.
-void set_images(const Pipeline& pipeline, const ImageJob& job, PreparedImage& prepared) {
-  if (pipeline.image_use() == ImageUse::kNone)
-    fail_usage("{} edits no images: --image is for a model that does", pipeline.name());
-  if (job.images.size() > pipeline.most_references())
-    fail_usage("--image is given {} times, expected at most {} for {}", job.images.size(), pipeline.most_references(),
-               pipeline.name());
-  std::vector<Image> pictures;
-  for (const std::string& path : job.images) pictures.push_back(read_image(path));
-  PreparedReferences references;
-  if (pipeline.image_use() == ImageUse::kStart) {
-    const Image& picture = pictures.front();
-    ImageSize size = pipeline.reference_size({.height = picture.height, .width = picture.width});
-    if (job.size.height != 0) size.height = job.size.height;
-    if (job.size.width != 0) size.width = job.size.width;
-    references.images = {resize_lanczos(picture, static_cast<int>(size.width), static_cast<int>(size.height))};
-  } else {
-    references = pipeline.prepare_references(pictures);
-    if (job.size == ImageSize{}) {
-      set_size(pipeline, references.output, prepared.options);
-      prepared.crop = references.crop;
-    }
-  }
-  for (const Image& image : references.images) {
-    prepared.options.references.push_back(
-        {tokens_along(pipeline, "--height", image.height), tokens_along(pipeline, "--width", image.width)});
-    prepared.image.references.push_back(to_pixels(image));
-  }
 }
 
 }  // namespace
@@ -95,9 +53,17 @@ PreparedImage prepare(const Pipeline& pipeline, const ImageJob& job, const Switc
                                    .negative_prompt = job.negative_prompt},
                          .loras = job.loras};
   if (!job.noise.empty()) prepared.image.noise = read_noise(job.noise);
-  const bool begins_with_image = !job.images.empty() && pipeline.image_use() == ImageUse::kStart;
-  if (!begins_with_image) set_size(pipeline, job.size, prepared.options);
-  if (!job.images.empty()) set_images(pipeline, job, prepared);
+  constexpr std::string_view kPrefix = "--";
+  if (job.images.empty()) {
+    set_size(pipeline, job.size, kPrefix, prepared.options);
+    return prepared;
+  }
+  check_pictures(pipeline, job.images.size(), kPrefix);  // before any is read
+  std::vector<Image> pictures;
+  for (const std::string& path : job.images) pictures.push_back(read_image(path));
+  const GivenPictures given = prepare_pictures(pipeline, pictures, job.size, kPrefix);
+  prepared.crop = set_sizes(pipeline, given, job.size, kPrefix, prepared.options);
+  for (const Image& image : given.prepared.images) prepared.image.references.push_back(to_pixels(image));
   return prepared;
 }
 

@@ -1,4 +1,4 @@
-#include "cli/commands/asked_pass.hpp"
+#include "measure/work/asked_pass.hpp"
 
 #include <fmt/ranges.h>
 
@@ -16,10 +16,10 @@
 namespace headroom {
 namespace {
 
-bool takes_frames(const Engine& engine) {
-  if (!engine.pipeline) return is_stream_network(engine.network());
+bool takes_frames(const OpenedModel& model) {
+  if (!model.pipeline) return is_stream_network(model.network());
   try {
-    static_cast<void>(make_stream_model(*engine.pipeline));
+    static_cast<void>(make_stream_model(*model.pipeline));
     return true;
   } catch (const Error&) {  // which says why not
     return false;
@@ -27,23 +27,23 @@ bool takes_frames(const Engine& engine) {
 }
 
 /// `names` are the passes that there are, without a frame.
-[[noreturn]] void refuse_pass(const Engine& engine, std::string_view name, const std::string& pass,
+[[noreturn]] void refuse_pass(const OpenedModel& model, std::string_view name, const std::string& pass,
                               std::vector<std::string> names) {
-  if (takes_frames(engine)) names.emplace_back(kFrame);
+  if (takes_frames(model)) names.emplace_back(kFrame);
   fail_usage("{} has no pass '{}': expected one of {}{}", name, pass, fmt::join(names, ", "),
              did_you_mean(pass, names));
 }
 
 constexpr std::string_view kForward = "forward";
 
-PassMaker pipeline_passes(const Engine& engine, const std::string& pass, RequestOptions request,
+PassMaker pipeline_passes(const OpenedModel& model, const std::string& pass, RequestOptions request,
                           const ImageSize& size) {
-  const Pipeline& pipeline = *engine.pipeline;
+  const Pipeline& pipeline = *model.pipeline;
   const bool is_forward = pass.empty() || pass == kForward;
   std::vector<std::string> names = stage_passes(pipeline);
   if (!is_forward && std::ranges::find(names, pass) == names.end()) {
     names.insert(names.begin(), {std::string(kWholeRequest), std::string(kForward)});
-    refuse_pass(engine, pipeline.name(), pass, std::move(names));
+    refuse_pass(model, pipeline.name(), pass, std::move(names));
   }
   if (!is_forward && !request.references.empty())
     fail_usage("--reference-rows is of the pass forward, and this one is {}", pass);
@@ -57,26 +57,26 @@ PassMaker pipeline_passes(const Engine& engine, const std::string& pass, Request
   };
 }
 
-/// Frames of a stream through the engine's network; `rows` does not change their size.
-PassMaker frame_passes(const Engine& engine, const RequestOptions& request, const ImageSize& size) {
-  AskedStream asked = asked_stream(engine, request, size);
+/// Frames of a stream through the model's network; `rows` does not change their size.
+PassMaker frame_passes(const OpenedModel& model, const RequestOptions& request, const ImageSize& size) {
+  AskedStream asked = asked_stream(model, request, size);
   for (const std::string& name : request.switches.names()) {
     const std::string obstacle = asked.model->obstacle_to(name.substr(0, name.find('=')));
     if (!obstacle.empty())
-      fail_usage("the switch {} does not apply to a frame of {}: {}", name, engine.network().name, obstacle);
+      fail_usage("the switch {} does not apply to a frame of {}: {}", name, model.network().name, obstacle);
   }
   return [stream = std::move(asked)](std::int64_t /*rows*/) { return frame_pass(stream.model, stream.options); };
 }
 
 /// The pass of that name, or the first.
-const ComponentPass& component_pass(const Engine& engine, const std::string& pass) {
-  const ComponentClass& kind = *engine.network().kind;
+const ComponentPass& component_pass(const OpenedModel& model, const std::string& pass) {
+  const ComponentClass& kind = *model.network().kind;
   if (pass.empty()) return kind.passes.front();
   const auto found = std::ranges::find(kind.passes, pass, &ComponentPass::name);
   if (found != kind.passes.end()) return *found;
   std::vector<std::string> names;
   for (const ComponentPass& each : kind.passes) names.emplace_back(each.name);
-  refuse_pass(engine, kind.name, pass, std::move(names));
+  refuse_pass(model, kind.name, pass, std::move(names));
 }
 
 PassMaker image_passes(const Component& component, const ComponentPass& pass, const RequestOptions& request,
@@ -121,8 +121,9 @@ void add_sizes(const RequestOptions& request, const ImageSize& size, const std::
     if (given != 0) idle.push_back({option, reason});
 }
 
-std::vector<IdleOption> idle_of_frame(const Engine& engine, const RequestOptions& request, const ImageSize& size) {
-  const AskedStream asked = asked_stream(engine, request, size);
+std::vector<IdleOption> idle_of_frame(const OpenedModel& model, const RequestOptions& request,
+                                      const ImageSize& size) {
+  const AskedStream asked = asked_stream(model, request, size);
   std::vector<IdleOption> idle = asked.model->idle_options(asked.options);
   if (request.images > 1) idle.push_back({"batch", "a stream has one frame at a time"});
   if (!request.references.empty()) idle.push_back({"reference_rows", "a frame is the only image of its pass"});
@@ -132,20 +133,19 @@ std::vector<IdleOption> idle_of_frame(const Engine& engine, const RequestOptions
 
 }  // namespace
 
-void add_pass_option(CLI::App& command, std::string& pass) {
-  command.add_option("--pass", pass,
-                     "pass to run: for a network decode, encode, hidden-states, ...; for a pipeline forward, a stage "
-                     "such as text_encoder or decode, request for whole requests, or frame for a frame of a stream");
+void resolve_size(const Pipeline& pipeline, const ImageSize& size, RequestOptions& request) {
+  if (size.height != 0) request.token_rows = tokens_along(pipeline, "--height", size.height);
+  if (size.width != 0) request.token_columns = tokens_along(pipeline, "--width", size.width);
 }
 
-std::vector<IdleOption> idle_of_pass(const Engine& engine, const std::string& pass, const RequestOptions& request,
+std::vector<IdleOption> idle_of_pass(const OpenedModel& model, const std::string& pass, const RequestOptions& request,
                                      const ImageSize& size) {
-  if (pass == kFrame) return idle_of_frame(engine, request, size);
+  if (pass == kFrame) return idle_of_frame(model, request, size);
   std::vector<IdleOption> idle;
   if (request.steps != 0) idle.push_back({"steps", "it is for whole requests, and this is one pass"});
-  if (!engine.pipeline || pass.empty() || pass == kForward) return idle;
+  if (!model.pipeline || pass.empty() || pass == kForward) return idle;
   if (request.images > 1) idle.push_back({"batch", fmt::format("a request runs its {} once for each image", pass)});
-  const std::span<const TextReader> readers = engine.pipeline->text_readers();
+  const std::span<const TextReader> readers = model.pipeline->text_readers();
   const auto reader = std::ranges::find(readers, pass, &TextReader::encoder);
   if (reader == readers.end()) {
     if (request.text_tokens != 0) idle.push_back({"text_tokens", fmt::format("{} reads no text", pass)});
@@ -157,34 +157,33 @@ std::vector<IdleOption> idle_of_pass(const Engine& engine, const std::string& pa
   return idle;
 }
 
-AskedStream asked_stream(const Engine& engine, const RequestOptions& request, const ImageSize& size) {
-  AskedStream asked{
-      .model = engine.pipeline ? make_stream_model(*engine.pipeline) : make_stream_model(*engine.component),
-      .options = {.steps = request.steps,
-                  .strength = request.strength,
-                  .text_tokens = request.text_tokens,
-                  .switches = request.switches}};
+AskedStream asked_stream(const OpenedModel& model, const RequestOptions& request, const ImageSize& size) {
+  AskedStream asked{.model = model.pipeline ? make_stream_model(*model.pipeline) : make_stream_model(*model.component),
+                    .options = {.steps = request.steps,
+                                .strength = request.strength,
+                                .text_tokens = request.text_tokens,
+                                .switches = request.switches}};
   asked.options.size = asked.model->own_size();
   if (size.height > 0) asked.options.size.height = size.height;
   if (size.width > 0) asked.options.size.width = size.width;
   return asked;
 }
 
-SwitchedPassMaker asked_switched_pass(const Engine& engine, const std::string& pass, const RequestOptions& request,
+SwitchedPassMaker asked_switched_pass(const OpenedModel& model, const std::string& pass, const RequestOptions& request,
                                       const ImageSize& size) {
-  return [&engine, pass, request, size](const SwitchSet& switches) {
+  return [&model, pass, request, size](const SwitchSet& switches) {
     RequestOptions switched = request;
     switched.switches = switches;
-    return asked_passes(engine, pass, switched, size)(0);
+    return asked_passes(model, pass, switched, size)(0);
   };
 }
 
-PassMaker asked_passes(const Engine& engine, const std::string& pass, const RequestOptions& request,
+PassMaker asked_passes(const OpenedModel& model, const std::string& pass, const RequestOptions& request,
                        const ImageSize& size) {
-  if (pass == kFrame) return frame_passes(engine, request, size);
-  if (engine.pipeline) return pipeline_passes(engine, pass, request, size);
-  const Component& network = engine.network();
-  const ComponentPass& named = component_pass(engine, pass);
+  if (pass == kFrame) return frame_passes(model, request, size);
+  if (model.pipeline) return pipeline_passes(model, pass, request, size);
+  const Component& network = model.network();
+  const ComponentPass& named = component_pass(model, pass);
   const auto passes = network.kind->text_tokens == nullptr ? image_passes : text_passes;
   return passes(network, named, request, size);
 }

@@ -1,4 +1,4 @@
-#include "cli/pass_notes.hpp"
+#include "measure/tables/pass_notes.hpp"
 
 #include <fmt/ranges.h>
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/common.hpp"
 #include "measure/protocol/auto_request.hpp"
 #include "measure/protocol/ladder.hpp"
+#include "measure/work/opened_model.hpp"
 
 namespace headroom {
 
@@ -16,9 +16,10 @@ class LadderSubject {
  public:
   /// An empty `pass` or kWholeRequest selects the requests of a pipeline. For a network that makes no images it
   /// selects its first pass, and for a network of streams kFrame. `options.request` is as requested; its sizes and
-  /// images are resolved. The engine must outlive the subject. Throws a usage Error for an unknown pass, and for
+  /// images are resolved. Model and backend must outlive the subject. Throws a usage Error for an unknown pass, and for
   /// options that only apply to requests.
-  LadderSubject(const Engine& engine, std::string pass, const ImageSize& size, LadderOptions& options);
+  LadderSubject(const OpenedModel& model, Backend& backend, std::string pass, const ImageSize& size,
+                LadderOptions& options);
 
   /// Empty for requests.
   [[nodiscard]] const std::string& pass() const noexcept { return pass_; }
@@ -42,7 +43,8 @@ class LadderSubject {
  private:
   void judge_frames(const LadderOptions& options, const ImageSize& size);
 
-  const Engine& engine_;
+  const OpenedModel& model_;
+  Backend& backend_;
   std::string pass_;
   ImageSize size_;  ///< as asked
   std::optional<LadderPass> made_;

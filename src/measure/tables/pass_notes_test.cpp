@@ -1,4 +1,4 @@
-#include "cli/pass_notes.hpp"
+#include "measure/tables/pass_notes.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

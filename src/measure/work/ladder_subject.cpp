@@ -1,4 +1,4 @@
-#include "cli/commands/ladder_subject.hpp"
+#include "measure/work/ladder_subject.hpp"
 
 #include <fmt/format.h>
 
@@ -8,19 +8,19 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "cli/commands/asked_pass.hpp"
 #include "ir/op_definition.hpp"
 #include "measure/quality/stream_judge.hpp"
+#include "measure/work/asked_pass.hpp"
 #include "pipelines/streams/frame_stream.hpp"
 
 namespace headroom {
 namespace {
 
 /// The default pass if none is named; empty for requests.
-std::string pass_of(const Engine& engine, std::string pass) {
-  if (engine.pipeline) return pass == kWholeRequest ? std::string() : std::move(pass);
+std::string pass_of(const OpenedModel& model, std::string pass) {
+  if (model.pipeline) return pass == kWholeRequest ? std::string() : std::move(pass);
   if (!pass.empty()) return pass;
-  const Component& network = engine.network();
+  const Component& network = model.network();
   return is_stream_network(network) ? std::string(kFrame) : std::string(network.kind->passes.front().name);
 }
 
@@ -41,46 +41,48 @@ void refuse_options_of_requests(const std::string& pass, const LadderOptions& op
 
 }  // namespace
 
-LadderSubject::LadderSubject(const Engine& engine, std::string pass, const ImageSize& size, LadderOptions& options)
-    : engine_(engine), pass_(pass_of(engine, std::move(pass))), size_(size) {
+LadderSubject::LadderSubject(const OpenedModel& model, Backend& backend, std::string pass, const ImageSize& size,
+                             LadderOptions& options)
+    : model_(model), backend_(backend), pass_(pass_of(model, std::move(pass))), size_(size) {
   if (pass_.empty()) {
-    resolve_size(*engine.pipeline, size, options.request);
-    options.request.images = images_of(options.request, *engine.pipeline);
+    resolve_size(*model.pipeline, size, options.request);
+    options.request.images = images_of(options.request, *model.pipeline);
     return;
   }
   refuse_options_of_requests(pass_, options);
   options.request.images = std::max<std::int64_t>(options.request.images, 1);
   made_ =
-      LadderPass{.components = engine.components(), .make = asked_switched_pass(engine, pass_, options.request, size)};
+      LadderPass{.components = model.components(), .make = asked_switched_pass(model, pass_, options.request, size)};
   static_cast<void>(made_->make({}));  // reports impossible requests before anything is measured
   if (pass_ == kFrame && options.quality_images > 0) judge_frames(options, size);
 }
 
 void LadderSubject::judge_frames(const LadderOptions& options, const ImageSize& size) {
-  const StreamTeacher teacher = open_stream_teacher(engine_.network());
-  made_->judge = [&engine = engine_, teacher, size, clips = options.quality_images, request = options.request](
-                     const SwitchSet& switches, WeightStore& weights) -> std::vector<QualityRecord> {
+  const StreamTeacher teacher = open_stream_teacher(model_.network());
+  made_->judge = [&model = model_, &backend = backend_, teacher, size, clips = options.quality_images,
+                  request = options.request](const SwitchSet& switches,
+                                             WeightStore& weights) -> std::vector<QualityRecord> {
     RequestOptions switched = request;
-    switched.switches = switches.for_target(engine.backend->properties().target);
-    const AskedStream asked = asked_stream(engine, switched, size);
-    FrameStream frames(*asked.model, *engine.backend, weights, asked.options);
+    switched.switches = switches.for_target(backend.properties().target);
+    const AskedStream asked = asked_stream(model, switched, size);
+    FrameStream frames(*asked.model, backend, weights, asked.options);
     if (frames.delay() != 0) return {};  // its output frames are delayed
     return quality_records(judge_stream(teacher, clips, frames));
   };
 }
 
 bool LadderSubject::makes_images() const {
-  return !made_ && engine_.pipeline && engine_.pipeline->obstacle_to_images().empty();
+  return !made_ && model_.pipeline && model_.pipeline->obstacle_to_images().empty();
 }
 
 AutoRequest LadderSubject::auto_request(const RequestOptions& request) const {
-  if (!made_) return make_auto_request(*engine_.pipeline, request);
+  if (!made_) return make_auto_request(*model_.pipeline, request);
   return {.forward = made_->make(request.switches), .denoise = {}};
 }
 
 std::string LadderSubject::default_switches(const RequestOptions& request) const {
-  const Target target = engine_.backend->properties().target;
-  const bool is_bf16 = engine_.network().baseline == DType::kBF16;
+  const Target target = backend_.properties().target;
+  const bool is_bf16 = model_.network().baseline == DType::kBF16;
   const auto has = [&](Capability capability) { return obstacle_to(capability, target).empty(); };
   std::string list = "arena,flash,fuse";
   if (!made_ || pass_ == kFrame) list += ",hoist";                     // which only applies to loops
@@ -96,13 +98,13 @@ std::string LadderSubject::default_switches(const RequestOptions& request) const
   for (const char* name : {"tile", "streams", "graph"})
     if (fast.has(name)) list += fmt::format(",{}", name);
   if (made_) return list;
-  const std::int64_t half = engine_.pipeline->resolve(request).steps / 2;
+  const std::int64_t half = model_.pipeline->resolve(request).steps / 2;
   return half < 1 ? list : fmt::format("{},steps={}", list, half);
 }
 
 void LadderSubject::check_switches(const SwitchSet& switches) const {
   if (pass_ != kFrame) return;
-  const AskedStream asked = asked_stream(engine_, {}, {});
+  const AskedStream asked = asked_stream(model_, {}, {});
   for (const std::string& name : switches.names())
     if (const std::string obstacle = asked.model->obstacle_to(name.substr(0, name.find('='))); !obstacle.empty())
       fail_usage("--opt {}: {}", name, obstacle);
@@ -110,8 +112,8 @@ void LadderSubject::check_switches(const SwitchSet& switches) const {
 
 std::vector<IdleOption> LadderSubject::idle_options(const LadderOptions& options) const {
   const RequestOptions& request = options.request;
-  if (!made_) return engine_.pipeline->idle_options(request, {});
-  std::vector<IdleOption> idle = idle_of_pass(engine_, pass_, request, size_);
+  if (!made_) return model_.pipeline->idle_options(request, {});
+  std::vector<IdleOption> idle = idle_of_pass(model_, pass_, request, size_);
   const std::string reason = "it is for whole requests, and this is one pass";
   if (request.guidance_scale) idle.push_back({"guidance", reason});
   if (request.true_cfg_scale) idle.push_back({"true_cfg_scale", reason});
@@ -121,8 +123,8 @@ std::vector<IdleOption> LadderSubject::idle_options(const LadderOptions& options
 
 RoundRun LadderSubject::rounds(const LadderOptions& options, std::int64_t process,
                                const LadderObserver& observer) const {
-  return made_ ? run_rounds_here(*made_, *engine_.backend, options, process, observer)
-               : run_rounds_here(*engine_.pipeline, *engine_.backend, options, process, observer);
+  return made_ ? run_rounds_here(*made_, backend_, options, process, observer)
+               : run_rounds_here(*model_.pipeline, backend_, options, process, observer);
 }
 
 }  // namespace headroom
