@@ -27,11 +27,7 @@ add_library(headroom_options INTERFACE)
 target_include_directories(headroom_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(
   headroom_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Werror>
-                             $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Werror>)
-# Lines of sources in GPU code are for debuggers, and double its size: each cubin holds its PTX as text. The driver unpacks the code when
-# a kernel is first used; nvcc has the mode since 12.8, and drivers since that of 12.4 read it.
-target_compile_options(headroom_options INTERFACE
-                       $<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=size;$<$<NOT:$<CONFIG:Release>>:-lineinfo>>)
+                             $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo;-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Werror>)
 # Where nvcc compiles, {fmt} 9 takes constexpr away from some of its functions, and calls them from others that keep it.
 target_compile_definitions(headroom_options INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1>)
 target_compile_options(headroom_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
