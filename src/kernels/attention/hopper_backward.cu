@@ -23,14 +23,12 @@
 // units first; which block computes a tile changes nothing.
 //
 // Measured   (H200, bench/results/h200/training.txt, without delta) cuDNN's time over that of both passes: heads of 64,
-//            1,024 tokens in causal order 1.13; heads of 128 in causal order, 1,024 tokens 1.09, 4,096 0.95 and 16,384
-//            0.89 (464 TFLOP/s of five matmuls, 650 of the seven that are done); 4,608 tokens dense 0.90. Long
-//            sequences would need the five alone.
+//            1,024 tokens in causal order 1.14; heads of 128 in causal order, 1,024 tokens 1.08, 4,096 0.91 and 16,384
+//            0.87; 4,608 tokens dense 0.87. Long sequences would need five matmuls in place of seven.
 //
 // Tried      Three warpgroups and units of 128 queries in the pass over keys of 64: too many registers, so that
 //            multiply-adds are issued one after the other. In heads of 128: three stages in the pass over keys (no
-//            gain); own tokens of the pass over queries in registers, with units of 64 keys (0.96 to 1.02 of the time
-//            of three stages of 80).
+//            gain).
 //
 // Online recomputation from the logarithms of sums: FlashAttention-2 (arXiv 2307.08691), algorithm 2; the pipeline on
 // Hopper: FlashAttention-3 (arXiv 2407.08608).
@@ -173,16 +171,6 @@ __device__ __forceinline__ float4 load_shared(std::uint32_t from) {
   return read;
 }
 
-/// The address of a unit, from one thread for the warp: the compiler then computes what depends on it once for a warp.
-/// The pass over queries gains 3 to 5% by that; that over keys loses 1%.
-template <class S>
-__device__ __forceinline__ std::uint32_t one_in_warp(std::uint32_t address) {
-  if constexpr (S::kOwnsKeys)
-    return address;
-  else
-    return __shfl_sync(0xFFFFFFFFU, address, 0);
-}
-
 /// Begins d[64, N] = own[64, kDim] unit[N, kDim]^T.
 template <class T, class S, int kCount>
 __device__ __forceinline__ void begin_rows_by_columns(float (&d)[kCount], std::uint32_t own, std::uint32_t unit) {
@@ -268,7 +256,7 @@ __device__ __forceinline__ void sum_up(const BackwardForm& form, const BackwardI
   const bool signals = threadIdx.x % 32 == 0;
   const int first_row = item.row + group * kGroupRows;
   int left = (item.end - item.begin) * (S::kOwnsKeys ? form.sharers : 1), unit = item.begin;
-  const std::uint32_t base = hw::shared_address(shared), own = one_in_warp<S>(base + group * kGroupRows * kRowBytes);
+  const std::uint32_t base = hw::shared_address(shared), own = base + group * kGroupRows * kRowBytes;
   float scores[S::kUnit / 2], gradients[S::kUnit / 2];
   [[maybe_unused]] uint4 weights[S::kUnit / 16];
   uint4 score_weights[S::kUnit / 16];
@@ -279,14 +267,11 @@ __device__ __forceinline__ void sum_up(const BackwardForm& form, const BackwardI
     of_rows[0] = from[0];
     of_rows[1] = from[8];
   }
-  const auto unit_at = [&](std::uint32_t index) {
-    return one_in_warp<S>(base + S::kRingAt + index % S::kStages * 2 * S::kUnitBytes);
-  };
-  std::uint32_t at = unit_at(units);  // of the unit whose scores were begun last
+  const auto unit_at = [&](std::uint32_t index) { return base + S::kRingAt + index % S::kStages * 2 * S::kUnitBytes; };
   const auto begin_scores = [&](std::uint32_t index) {
     hw::wait(barriers.full[index % S::kStages], index / S::kStages & 1);
-    begin_rows_by_columns<T, S>(scores, own, at);
-    begin_rows_by_columns<T, S>(gradients, own + S::kOwnBytes, at + S::kUnitBytes);
+    begin_rows_by_columns<T, S>(scores, own, unit_at(index));
+    begin_rows_by_columns<T, S>(gradients, own + S::kOwnBytes, unit_at(index) + S::kUnitBytes);
   };
   // What queries have: logsumexp and delta of this row, or of the queries of columns 8 j + 2 (t % 4) and the next.
   const auto numbers_at = [&](std::uint32_t index, int j) {
@@ -335,7 +320,7 @@ __device__ __forceinline__ void sum_up(const BackwardForm& form, const BackwardI
     if constexpr (S::kOwnsKeys) {
       to_weights<T, S::kUnit>(scores, weights);
       hw::settle(weights);
-      begin_sums<T, S>(made, weights, at + S::kUnitBytes);
+      begin_sums<T, S>(made, weights, unit_at(units) + S::kUnitBytes);
       hw::wait_for_wgmma<1>();
     } else {
       hw::wait_for_wgmma<0>();
@@ -356,11 +341,10 @@ __device__ __forceinline__ void sum_up(const BackwardForm& form, const BackwardI
     }
     to_weights<T, S::kUnit>(gradients, score_weights);
     hw::settle(score_weights);
-    begin_sums<T, S>(scored, score_weights, at);
+    begin_sums<T, S>(scored, score_weights, unit_at(units));
     ++units;
     if (--left == 0) break;
     if (++unit == item.end) unit = item.begin;  // of the next head of queries
-    at = unit_at(units);
     begin_scores(units);
   }
   hw::wait_for_wgmma<0>();
@@ -472,7 +456,7 @@ void launch_backward_pass(void* stream, DType dtype, BackwardPass pass, const Ba
                           const BackwardMaps& maps, const BackwardPlaces& places) {
   with_pass(pass, form.width, [&](auto shape) {
     using S = decltype(shape);
-    static_assert(kBackwardPadding % (S::kOwnsKeys ? S::kUnit : S::kRows) == 0);  // of queries
+    static_assert(kBackwardPadding % S::kRows == 0 && kBackwardPadding % S::kUnit == 0);
     const int tokens = S::kOwnsKeys ? form.keys : form.queries;
     const int tiles =
         form.batch * (S::kOwnsKeys ? form.heads / form.sharers : form.heads) * divide_up(tokens, S::kRows);
