@@ -75,7 +75,7 @@ def launches_of(results, documents):
 
 def read_side(folder, side):
     """The documents by round, and for each the bodies by the hash of their work."""
-    documents = [read(path) for path in sorted(folder.glob(f"{side}-bodies-*.json"))]
+    documents = [read(path) for path in sorted(folder.glob(f"{side}-bodies-*.json*"))]
     return documents, [{result["work_hash"]: result for result in document["results"] if result["name"] != "copy"}
                        for document in documents]
 

@@ -145,8 +145,8 @@ TEST(OnednnConvTranspose2d, AgreesForEveryShapeLayoutAndDtype) {
           }
 }
 
-/// A convolution's gradient reads the convolution's weight with both kinds of channels exchanged. Where each is one block,
-/// oneDNN (2.6.3 with AVX2) wants the same blocks of both, and one packed copy must not serve for the other.
+/// A convolution's gradient reads the convolution's weight with both kinds of channels exchanged. Where each is one
+/// block, oneDNN (2.6.3 with AVX2) wants the same blocks of both, and one packed copy must not serve for the other.
 TEST(OnednnConvTranspose2d, SharesNoPackedWeightWithTheConvolution) {
   using Tag = dnnl::memory::format_tag;
   const auto described = [](Tag tag) { return dnnl::memory::desc({8, 8, 3, 3}, dnnl::memory::data_type::f32, tag); };

@@ -84,7 +84,7 @@ void repack(const dnnl::memory::desc& dense, const void* from, const dnnl::memor
 
 void pack_weight(KernelPlan& plan, int weight, const dnnl::memory::desc& dense, const dnnl::memory::desc& wanted) {
   if (wanted == dense) return;
-  // Two ops may read one weight in two ways (the convolution and its gradient) and want the same blocks.
+  // Two ops may want one weight in the same blocks and read it differently, as a convolution and its gradient do.
   plan.packed = {{weight, fmt::format("{} of {}", layout_name(wanted), layout_name(dense)), wanted.get_size()}};
   plan.pack = [=](Stream& /*stream*/, DevicePointer from, DevicePointer to) {
     repack(dense, from.address(), wanted, to.address());
