@@ -389,9 +389,9 @@ class Stream:
     def declined(self) -> dict[str, str]:
         """The requested switches that could not apply, with the reasons."""
 
-    def next(self, frame: Image) -> Image:
+    def next(self, frame: Any) -> Image:
         """
-        The result for the frame given `delay` calls before. The first call, and the first after restart(), starts the stream.
+        The result for the frame given `delay` calls before. A frame is an Image, or bytes [height, width, 3]. The first call, and the first after restart(), starts the stream.
         """
 
     def restart(self) -> None: ...

@@ -50,26 +50,27 @@ TensorView floats_of(const PyTensor& tensor, const char* what) {
   return tensor.view();
 }
 
+/// A copy of bytes [height, width, channels] in host memory.
+Image image_of(const nb::object& pixels) {
+  const PyTensor tensor = PyTensor::from(pixels, std::nullopt);
+  const Shape& shape = tensor.shape();
+  if (tensor.dtype() != DType::kU8 || shape.size() != 3 || !tensor.is_on_host())
+    throw Error("the pixels are " + std::string(name_of(tensor.dtype())) + to_string(shape) +
+                    ", expected u8[height, width, channels] in host memory",
+                Error::Kind::kFailed);
+  const PyTensor dense = tensor.is_dense() ? tensor : tensor.copy();
+  const auto* const bytes = static_cast<const std::uint8_t*>(dense.data());
+  return {.width = static_cast<int>(shape[1]),
+          .height = static_cast<int>(shape[0]),
+          .channels = static_cast<int>(shape[2]),
+          .pixels = {bytes, bytes + dense.bytes()}};
+}
+
 void bind_image(nb::module_& module) {
   nb::class_<Image>(module, "Image", "An 8-bit image: [height, width, channels]; 1 channel is gray, 3 are RGB.")
       .def(
-          "__init__",
-          [](Image* self, const nb::object& pixels) {
-            PyTensor tensor = PyTensor::from(pixels, std::nullopt);
-            const Shape& shape = tensor.shape();
-            if (tensor.dtype() != DType::kU8 || shape.size() != 3 || !tensor.is_on_host())
-              throw Error("the pixels are " + std::string(name_of(tensor.dtype())) + to_string(shape) +
-                              ", expected u8[height, width, channels] in host memory",
-                          Error::Kind::kFailed);
-            const PyTensor dense = tensor.is_dense() ? tensor : tensor.copy();
-            const auto* const bytes = static_cast<const std::uint8_t*>(dense.data());
-            new (self) Image{.width = static_cast<int>(shape[1]),
-                             .height = static_cast<int>(shape[0]),
-                             .channels = static_cast<int>(shape[2]),
-                             .pixels = {bytes, bytes + dense.bytes()}};
-          },
-          "pixels"_a, nb::sig("def __init__(self, pixels: typing.Any) -> None"),
-          "Copies bytes [height, width, channels].")
+          "__init__", [](Image* self, const nb::object& pixels) { new (self) Image(image_of(pixels)); }, "pixels"_a,
+          nb::sig("def __init__(self, pixels: typing.Any) -> None"), "Copies bytes [height, width, channels].")
       .def_ro("width", &Image::width)
       .def_ro("height", &Image::height)
       .def_ro("channels", &Image::channels)
@@ -285,7 +286,8 @@ void bind_stream(nb::module_& module) {
           "The requested switches that could not apply, with the reasons.")
       .def(
           "next",
-          [](PyStream& self, const Image& frame) {
+          [](PyStream& self, const nb::object& given) {
+            const Image frame = nb::isinstance<Image>(given) ? nb::cast<Image>(given) : image_of(given);
             const FrameStream& stream = self.peek();
             if (frame.channels != 3 || frame.width != stream.width() || frame.height != stream.height())
               throw Error("a frame has " + std::to_string(frame.width) + " x " + std::to_string(frame.height) +
@@ -294,9 +296,9 @@ void bind_stream(nb::module_& module) {
                           Error::Kind::kFailed);
             return self.call([&](FrameStream& frames) { return frames.next(frame.pixels); });
           },
-          "frame"_a,
-          "The result for the frame given `delay` calls before. The first call, and the first after restart(), starts "
-          "the stream.")
+          "frame"_a, nb::sig("def next(self, frame: typing.Any) -> Image"),
+          "The result for the frame given `delay` calls before. A frame is an Image, or bytes [height, width, 3]. The "
+          "first call, and the first after restart(), starts the stream.")
       .def("restart", [](PyStream& self) { self.call([](FrameStream& stream) { stream.restart(); }); });
 }
 

@@ -155,7 +155,9 @@ class Images(unittest.TestCase):
         first = stream.next(frame)
         self.assertNotEqual(first, frame)
         stream.restart()
-        self.assertEqual(stream.next(frame), first)
+        self.assertEqual(stream.next(frame.numpy()), first)
+        with self.assertRaisesRegex(headroom.Error, r"expected u8\[height, width, channels\]"):
+            stream.next(frame.numpy().astype(numpy.float32))
         with self.assertRaisesRegex(headroom.Error, "32 x 16"):
             stream.next(headroom.Image(random.integers(0, 256, (32, 16, 3), dtype=numpy.uint8)))
 
