@@ -121,8 +121,7 @@ void add_sizes(const RequestOptions& request, const ImageSize& size, const std::
     if (given != 0) idle.push_back({option, reason});
 }
 
-std::vector<IdleOption> idle_of_frame(const OpenedModel& model, const RequestOptions& request,
-                                      const ImageSize& size) {
+std::vector<IdleOption> idle_of_frame(const OpenedModel& model, const RequestOptions& request, const ImageSize& size) {
   const AskedStream asked = asked_stream(model, request, size);
   std::vector<IdleOption> idle = asked.model->idle_options(asked.options);
   if (request.images > 1) idle.push_back({"batch", "a stream has one frame at a time"});
