@@ -3,7 +3,7 @@
 # run. Writes
 #   requests.jsonl   a line for each request: what it shows, its switches, and the answer; the first of a process plans and loads
 #   memory.json      of each of them the most device memory that was in use, in MiB, and before the process
-#   caches.json      PSNR of requests with a step cache against the request without, same seed
+#   caches.jsonl     PSNR of requests with a step cache against the request without, same seed
 #   headroom-memory.json   a distilled request in bf16, with what its memory holds
 #   headroom-forward-MATCH-ROUND.json, pytorch-MATCH-ROUND.json   the two sides of each match; bench/peers/h200_ratios.py compares them
 #
@@ -79,17 +79,16 @@ for part in $parts; do
     for cache in meancache=30 meancache=25 fbcache=0.1:schedule=10 fbcache=0.1:schedule=10:taylor=1; do
       requests "base-fp8-$cache" base "lossless,fp8,$cache" 2 "$(fields "$size")"
     done
-    python3 - "$scratch" <<'PYTHON' | tee "$out/caches.json"
+    python3 - "$scratch" <<'PYTHON' | tee "$out/caches.jsonl"
 import json, math, pathlib, sys
 from PIL import Image
 folder = pathlib.Path(sys.argv[1])
-rows = []
 for path in sorted(folder.glob("base-fp8-*-[0-9].png")):
     name, seed = path.stem.rsplit("-", 1)
     pair = [Image.open(p).convert("RGB").tobytes() for p in (path, folder / f"base-fp8-{seed}.png")]
     error = sum((x - y) ** 2 for x, y in zip(*pair)) / len(pair[0])
-    rows.append({"request": name, "seed": int(seed), "psnr_db": round(10 * math.log10(255**2 / error), 2) if error else None})
-print(json.dumps(rows, indent=1))
+    psnr = round(10 * math.log10(255**2 / error), 2) if error else None
+    print(json.dumps({"request": name, "seed": int(seed), "psnr_db": psnr}))
 PYTHON
     ;;
   limit)
