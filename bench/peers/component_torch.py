@@ -34,8 +34,8 @@ import peer_result
 import qwen_shapes
 import unet_shapes
 from flux_torch import Form, openvino_form, peak_bytes, time_cpu, time_cuda
-from launched import kernels_of, plan_of
-from rounds import in_rounds, tell
+from launched import kernels_of
+from rounds import save_rounds
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "goldens"))
 import live_stream_unet  # noqa: E402
@@ -330,10 +330,7 @@ def main():
     with torch.inference_mode():
         forms = make_forms(args, work, sets)
         measure = lambda number: [result_of(args, work.subject, form, sets, number) for form in forms]  # noqa: E731
-        plans = {form.name: plan_of("forward", form.kernels) for form in forms if form.kernels}
-        for number, results in in_rounds(args.beside, args.rounds, measure):
-            peer_result.write(args.save.replace("{round}", str(number)), results, plans)
-            tell(results)
+        save_rounds(args, forms, measure)
 
 
 if __name__ == "__main__":

@@ -20,9 +20,8 @@ import torch
 import flux_peer
 import flux_torch
 import peer_result
-from launched import plan_of
 from qwen_torch import size_of
-from rounds import in_rounds, tell
+from rounds import save_rounds
 
 TRANSFORMER = {"in_channels": 128, "cond_in_channels": 128, "num_layers": 5, "num_single_layers": 28, "attention_head_dim": 128,
                "num_attention_heads": 24, "joint_attention_dim": 20480, "mlp_ratio": 3.0, "axes_dims_rope": [32, 32, 32, 32]}
@@ -167,24 +166,10 @@ def main():
         module = make(args, device, dtype)
         sets = [draw(args, device, dtype, generator) for _ in range(INPUT_SETS)]
         forms = flux_torch.make_forms(as_flux, module, sets, rows * columns)
-        clock = flux_torch.time_cuda if args.device == "cuda" else flux_torch.time_cpu
         subject = subject_of(args)
-
-        def measure(number):
-            results = []
-            for form in forms:
-                for i in range(args.warmup):
-                    form.forward(sets[i % INPUT_SETS])
-                trials = peer_result.all_series("forward", number, clock(form.forward, sets, args.trials), args.warmup)
-                trials.append(peer_result.series("first_forward", number, [form.first_ms]))
-                result = flux_torch.result_of(as_flux, (rows, columns, args.batch), subject, form, trials)
-                results.append(result | ({"plan": form.name} if form.kernels else {}))
-            return results
-
-        plans = {form.name: plan_of("forward", form.kernels) for form in forms if form.kernels}
-        for number, results in in_rounds(args.beside, args.rounds, measure):
-            peer_result.write(args.save.replace("{round}", str(number)), results, plans)
-            tell(results)
+        size = (rows, columns, args.batch)
+        save_rounds(args, forms,
+                    lambda number: [flux_torch.time_forward(as_flux, size, subject, form, sets, number) for form in forms])
 
 
 if __name__ == "__main__":

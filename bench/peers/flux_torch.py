@@ -218,20 +218,32 @@ def make_forms(args, model, sets, tokens):
     return forms
 
 
+def warm_up(args, form, sets):
+    for i in range(args.warmup):
+        form.forward(sets[i % INPUT_SETS])
+
+
+def time_forward(args, size, subject, form, sets, process):
+    """The result of forward passes of a form, which warms up first."""
+    clock = time_cuda if args.device == "cuda" else time_cpu
+    warm_up(args, form, sets)
+    trials = peer_result.all_series("forward", process, clock(form.forward, sets, args.trials), args.warmup)
+    trials.append(peer_result.series("first_forward", process, [form.first_ms]))
+    return result_of(args, size, subject, form, trials) | ({"plan": form.name} if form.kernels else {})
+
+
 def time_form(args, size, form, sets, scheduler, process):
     """Forward passes and, with a scheduler, as many whole requests as there are steps in so many passes."""
     rows, columns, batch = size
-    clock = time_cuda if args.device == "cuda" else time_cpu
-    for i in range(args.warmup):
-        form.forward(sets[i % INPUT_SETS])
     model = "flux-dev" if args.model is None else os.path.basename(os.path.normpath(args.model))
     results = []
-    if not args.first_block_cache:
-        trials = peer_result.all_series("forward", process, clock(form.forward, sets, args.trials), args.warmup)
-        trials.append(peer_result.series("first_forward", process, [form.first_ms]))
+    if args.first_block_cache:
+        warm_up(args, form, sets)
+    else:
         subject = peer_result.forward_subject(model, rows * columns, batch, args.text_tokens, math.prod(args.reference))
-        results.append(result_of(args, size, subject, form, trials) | ({"plan": form.name} if form.kernels else {}))
+        results.append(time_forward(args, size, subject, form, sets, process))
     if scheduler:
+        clock = time_cuda if args.device == "cuda" else time_cpu
         latents = []
 
         def request(inputs):

@@ -24,8 +24,7 @@ import flux_peer
 import flux_torch
 import peer_result
 import qwen_shapes
-from launched import plan_of
-from rounds import in_rounds, tell
+from rounds import save_rounds
 
 INPUT_SETS = 2
 
@@ -160,26 +159,12 @@ def main():
             module = Guided(module)
         sets = [random_inputs(args, device, dtype, generator) for _ in range(INPUT_SETS)]
         forms = flux_torch.make_forms(as_flux, module, sets, rows * columns)
-        clock = flux_torch.time_cuda if args.device == "cuda" else flux_torch.time_cpu
         subject = peer_result.forward_subject("qwen-image", rows * columns, args.batch, args.text_tokens, 0)
         if args.guided_by:
             subject["request"] |= {"negative_text_tokens": args.guided_by, "true_cfg_scale": 4.0}
-
-        def measure(number):
-            results = []
-            for form in forms:
-                for i in range(args.warmup):
-                    form.forward(sets[i % INPUT_SETS])
-                trials = peer_result.all_series("forward", number, clock(form.forward, sets, args.trials), args.warmup)
-                trials.append(peer_result.series("first_forward", number, [form.first_ms]))
-                result = flux_torch.result_of(as_flux, (rows, columns, args.batch), subject, form, trials)
-                results.append(result | ({"plan": form.name} if form.kernels else {}))
-            return results
-
-        plans = {form.name: plan_of("forward", form.kernels) for form in forms if form.kernels}
-        for number, results in in_rounds(args.beside, args.rounds, measure):
-            peer_result.write(args.save.replace("{round}", str(number)), results, plans)
-            tell(results)
+        size = (rows, columns, args.batch)
+        save_rounds(args, forms,
+                    lambda number: [flux_torch.time_forward(as_flux, size, subject, form, sets, number) for form in forms])
 
 
 if __name__ == "__main__":

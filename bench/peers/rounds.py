@@ -5,6 +5,9 @@ import subprocess
 
 import torch
 
+import peer_result
+from launched import plan_of
+
 
 def run_commands(commands, number):
     for command in commands:
@@ -30,3 +33,11 @@ def in_rounds(commands, rounds, measure):
         if commands and number % 2 == 1:
             run_commands(commands, number)
         yield number, results
+
+
+def save_rounds(args, forms, measure):
+    """Writes what `measure` says of each round into a result file of its own, with what the forms launched."""
+    plans = {form.name: plan_of("forward", form.kernels) for form in forms if form.kernels}
+    for number, results in in_rounds(args.beside, args.rounds, measure):
+        peer_result.write(args.save.replace("{round}", str(number)), results, plans)
+        tell(results)

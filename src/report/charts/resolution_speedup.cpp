@@ -104,8 +104,13 @@ std::optional<FittedLine> fit_line(const Sweep& sweep, const SweepLine& line) {
   return FittedLine{.line = &line, .law = fit_power_law(pixels, times), .least_pixels = least, .most_pixels = most};
 }
 
-std::string fit_name(const FittedLine& fitted) {
-  return fmt::format("{}: pixels^{}", cut_names({fitted.line->label}, 40).front(), fitted.law.exponent_text());
+/// The lines' labels, cut so that no two are equal, with the exponents.
+std::vector<std::string> fit_names(const std::vector<FittedLine>& fits) {
+  std::vector<std::string> names;
+  for (const FittedLine& fitted : fits) names.push_back(fitted.line->label);
+  names = cut_names(names, 40);
+  for (std::size_t i = 0; i < fits.size(); ++i) names[i] += ": pixels^" + fits[i].law.exponent_text();
+  return names;
 }
 
 /// A logarithmic axis.
@@ -134,10 +139,10 @@ json draw_fits(const Sweep& sweep, const std::vector<FittedLine>& fits, const st
   option["yAxis"] = log_axis(y_name, "axis_ms");
   option["yAxis"].update({{"nameLocation", "end"}, {"nameGap", 14}, {"nameTextStyle", {{"align", "left"}}}});
   option["series"] = json::array();
-  std::vector<std::string> names;
-  for (const FittedLine& fitted : fits) {
+  const std::vector<std::string> names = fit_names(fits);
+  for (std::size_t f = 0; f < fits.size(); ++f) {
+    const FittedLine& fitted = fits[f];
     const SweepLine& line = *fitted.line;
-    names.push_back(fit_name(fitted));
     json items = json::array(), intervals = json::array();
     for (std::size_t i = 0; i < line.at.size(); ++i) {
       const Measurement* const m = line.at[i];
@@ -157,7 +162,7 @@ json draw_fits(const Sweep& sweep, const std::vector<FittedLine>& fits, const st
     json ends = json::array();
     for (const double pixels : {fitted.least_pixels, fitted.most_pixels})
       ends.push_back(json::array({pixels, fitted.law.at(pixels)}));
-    const std::string& name = names.back();
+    const std::string& name = names[f];
     option["series"].push_back({{"type", "line"},
                                 {"name", name},
                                 {"silent", true},
