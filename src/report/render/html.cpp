@@ -142,19 +142,34 @@ std::string cut_text(std::string_view text, std::size_t characters) {
   return rest.empty() ? out : out + "…";
 }
 
+namespace {
+
+/// The first `head` characters of a longer text and the last, `characters` in all, with an ellipsis between them.
+std::string without_middle(std::string_view text, std::size_t head, std::size_t characters) {
+  std::vector<std::string_view> parts;  // one character each
+  for (std::string_view rest = text; !rest.empty(); rest.remove_prefix(parts.back().size()))
+    parts.push_back(rest.substr(0, first_character(rest).bytes));
+  const std::size_t tail = std::min(characters - head, parts.size() - head);
+  return fmt::format("{}…{}", fmt::join(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(head), ""),
+                     fmt::join(parts.end() - static_cast<std::ptrdiff_t>(tail), parts.end(), ""));
+}
+
+}  // namespace
+
 std::vector<std::string> cut_names(const std::vector<std::string>& names, std::size_t characters) {
-  std::map<std::string, std::set<std::string_view>> by_cut;
-  for (const std::string& name : names) by_cut[cut_text(name, characters)].insert(name);
+  std::map<std::string, std::set<std::string>> alike;  // by what is left of them
+  for (const std::string& name : names) alike[cut_text(name, characters)].insert(name);
+  // Names may differ near the middle: the first share of their beginning that tells all apart is taken.
   std::vector<std::string> cut;
-  for (const std::string& name : names) {
-    cut.push_back(cut_text(name, characters));
-    if (by_cut.at(cut.back()).size() < 2) continue;
-    std::vector<std::string_view> parts;  // one character each
-    for (std::string_view rest = name; !rest.empty(); rest.remove_prefix(parts.back().size()))
-      parts.push_back(rest.substr(0, first_character(rest).bytes));
-    const std::size_t head = characters / 3, tail = std::min(characters - head, parts.size() - head);
-    cut.back() = fmt::format("{}…{}", fmt::join(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(head), ""),
-                             fmt::join(parts.end() - static_cast<std::ptrdiff_t>(tail), parts.end(), ""));
+  for (const std::size_t head : {characters / 3, characters / 2, characters * 2 / 3}) {
+    cut.clear();
+    std::map<std::string, std::set<std::string>> still_alike;
+    for (const std::string& name : names) {
+      cut.push_back(cut_text(name, characters));
+      if (alike.at(cut.back()).size() > 1) cut.back() = without_middle(name, head, characters);
+      still_alike[cut.back()].insert(name);
+    }
+    if (std::ranges::all_of(still_alike, [](const auto& one) { return one.second.size() == 1; })) break;
   }
   return cut;
 }

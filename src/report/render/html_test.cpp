@@ -44,6 +44,8 @@ TEST(CutNames, KeepsTheEndsOfNamesThatBeginAlike) {
   EXPECT_EQ(cut_names({"größer als", "größer wie", "klein"}, 6),
             (std::vector<std::string>{"gr… als", "gr… wie", "klein"}));
   EXPECT_EQ(cut_names({"größer als", "größer als"}, 6), (std::vector<std::string>{"größer…", "größer…"}));
+  EXPECT_EQ(cut_names({"ab 8 cdefgh one", "ab 8 cdefgh two", "ab 4 cdefgh one", "ab 4 cdefgh two"}, 9),
+            (std::vector<std::string>{"ab 8…h one", "ab 8…h two", "ab 4…h one", "ab 4…h two"}));
 }
 
 TEST(WithoutWhatAllShare, LeavesWhatTellsNamesApart) {
