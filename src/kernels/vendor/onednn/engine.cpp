@@ -157,6 +157,8 @@ Call::Call(const dnnl::primitive_desc_base& description, int threads)
 void Call::run(const Operands& operands) const {
   const TeamSize team(threads_);
   const std::lock_guard lock(mutex_);
+  if (!has_run_) require_room_for_code();  // the first run generates some, too
+  has_run_ = true;
   for (const dnnl_exec_arg_t& argument : arguments_) {
     void* const address = address_of(operands, argument.arg);
     HR_CHECK(address != nullptr);

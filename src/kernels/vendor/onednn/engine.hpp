@@ -121,6 +121,7 @@ class Call {
   std::vector<dnnl::memory> memories_;
   std::vector<dnnl_exec_arg_t> arguments_;
   mutable std::mutex mutex_;
+  mutable bool has_run_ = false;
 };
 
 /// The operands of a launch, in the order of ours: x, weight, bias.
