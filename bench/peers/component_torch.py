@@ -35,7 +35,7 @@ import qwen_shapes
 import unet_shapes
 from flux_torch import Form, openvino_form, peak_bytes, time_cpu, time_cuda
 from launched import kernels_of
-from rounds import save_rounds
+from rounds import add_arguments, parse, save_rounds
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "goldens"))
 import live_stream_unet  # noqa: E402
@@ -305,15 +305,8 @@ def main():
     parser.add_argument("--graph", action="store_true", help="with --compile: also captured in a CUDA graph and replayed")
     parser.add_argument("--eager", action="store_true", help="with --compile: eager as well")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--trials", type=int, default=10)
-    parser.add_argument("--warmup", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--beside", metavar="COMMAND", action="append", help="alternate with this program")
-    parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--save", required=True, help="JSON file to write, one for each {round}")
-    args = parser.parse_args()
-    if (args.rounds > 1 or "{round}" in args.save) != bool(args.beside):
-        parser.error("--beside, --rounds and a {round} in --save go together")
+    add_arguments(parser, trials=10)
+    args = parse(parser)
     if args.engine == "openvino" and (args.device != "cpu" or args.dtype == "fp16" or args.compile or args.merge_qkv or args.autocast):
         parser.error("--engine openvino needs --device cpu and --dtype fp32 or bf16, and takes no option of PyTorch's")
 

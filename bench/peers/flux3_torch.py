@@ -21,7 +21,7 @@ import flux_peer
 import flux_torch
 import peer_result
 from qwen_torch import size_of
-from rounds import save_rounds
+from rounds import add_arguments, parse, save_rounds
 
 TRANSFORMER = {"in_channels": 128, "cond_in_channels": 128, "num_layers": 5, "num_single_layers": 28, "attention_head_dim": 128,
                "num_attention_heads": 24, "joint_attention_dim": 20480, "mlp_ratio": 3.0, "axes_dims_rope": [32, 32, 32, 32]}
@@ -140,17 +140,10 @@ def main():
     parser.add_argument("--text-tokens", type=int, default=80)
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--layers", type=int, help="fewer joint blocks or layers, for a trial")
-    parser.add_argument("--trials", type=int, default=8)
-    parser.add_argument("--warmup", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--beside", metavar="COMMAND", action="append", help="alternate with this program")
-    parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--save", required=True, help="JSON file to write, one for each {round}")
-    args = parser.parse_args()
+    add_arguments(parser, trials=8)
+    args = parse(parser)
     if args.graph and args.device != "cuda":
         parser.error("--graph needs --device cuda")
-    if (args.rounds > 1 or "{round}" in args.save) != bool(args.beside):
-        parser.error("--beside, --rounds and a {round} in --save go together")
     if args.part == "text_encoder" and (args.fp8 or args.reference or args.attention != "native"):
         parser.error("--fp8, --reference and --attention are for the transformer")
     device, dtype = torch.device(args.device), flux_peer.DTYPES[args.dtype]

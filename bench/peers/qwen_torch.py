@@ -24,7 +24,7 @@ import flux_peer
 import flux_torch
 import peer_result
 import qwen_shapes
-from rounds import save_rounds
+from rounds import add_arguments, parse, save_rounds
 
 INPUT_SETS = 2
 
@@ -134,17 +134,10 @@ def main():
     parser.add_argument("--guided-by", type=int, default=0, metavar="TOKENS", help="also a pass of a negative prompt, and the combination")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--layers", type=int, default=qwen_shapes.TRANSFORMER["num_layers"], help="fewer, for a trial")
-    parser.add_argument("--trials", type=int, default=8)
-    parser.add_argument("--warmup", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--beside", metavar="COMMAND", action="append", help="alternate with this program")
-    parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--save", required=True, help="JSON file to write, one for each {round}")
-    args = parser.parse_args()
+    add_arguments(parser, trials=8)
+    args = parse(parser)
     if args.graph and args.device != "cuda":
         parser.error("--graph needs --device cuda")
-    if (args.rounds > 1 or "{round}" in args.save) != bool(args.beside):
-        parser.error("--beside, --rounds and a {round} in --save go together")
     args.config = qwen_shapes.TRANSFORMER | {"num_layers": args.layers}
     device, dtype = torch.device(args.device), flux_peer.DTYPES[args.dtype]
     generator = torch.Generator().manual_seed(args.seed)

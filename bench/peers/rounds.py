@@ -9,6 +9,23 @@ import peer_result
 from launched import plan_of
 
 
+def add_arguments(parser, trials):
+    """What is timed how often, in turns with what, and where it is written."""
+    parser.add_argument("--trials", type=int, default=trials)
+    parser.add_argument("--warmup", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--beside", metavar="COMMAND", action="append", help="alternate with this program")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--save", required=True, help="JSON file to write, one for each {round}")
+
+
+def parse(parser):
+    args = parser.parse_args()
+    if (args.rounds > 1 or "{round}" in args.save) != bool(args.beside):
+        parser.error("--beside, --rounds and a {round} in --save go together")
+    return args
+
+
 def run_commands(commands, number):
     for command in commands:
         subprocess.run(shlex.split(command.replace("{round}", str(number))), check=True)
