@@ -79,29 +79,31 @@ Algorithm8 make_algorithm(const ScaledAttentionProblem& problem, const Hopper8Ti
   const cuda::BoxedTensor out =
       boxed(problem.dtype, problem.dim, problem.queries, heads, batch, problem.out, kGroupRows);
   // Sums of two parts for each block, and a count for each tile that is spread.
-  const int parts = tile.spread * 2 * tile.queries() * sums_pitch(form.dim);
-  return {
-      .name = name_of(tile),
-      .workspace_bytes = static_cast<std::size_t>(parts + tile.spread) * sizeof(float),
-      .run = [=](void* stream, const Places8& places, void* workspace) {
-        const HopperMaps maps{.q = cuda::make_tensor_map(q, places.q),
-                              .k = cuda::make_tensor_map(k, places.k),
-                              .v = cuda::make_tensor_map(v, places.v),
-                              .out = cuda::make_tensor_map(out, places.out),
-                              .bias = {}};
-        launch_hopper8(
-            stream, problem.scores, problem.dtype, tile, form, maps,
-            {.out = places.out, .parts = static_cast<float*>(workspace), .given = static_cast<int*>(workspace) + parts},
-            {.q = places.q_scales,
-             .k = places.k_scales,
-             .v = places.v_scales,
-             .q_batch = problem.q_scales.batch,
-             .q_head = problem.q_scales.head,
-             .k_batch = problem.k_scales.batch,
-             .k_head = problem.k_scales.head,
-             .v_batch = problem.v_scales.batch,
-             .v_head = problem.v_scales.head});
-      }};
+  const std::size_t bytes_of_parts = static_cast<std::size_t>(tile.spread) * 2 *
+                                     static_cast<std::size_t>(tile.queries() * sums_pitch(form.dim, kPartBytes8)) *
+                                     kPartBytes8;
+  return {.name = name_of(tile),
+          .workspace_bytes = bytes_of_parts + static_cast<std::size_t>(tile.spread) * sizeof(int),
+          .run = [=](void* stream, const Places8& places, void* workspace) {
+            const HopperMaps maps{.q = cuda::make_tensor_map(q, places.q),
+                                  .k = cuda::make_tensor_map(k, places.k),
+                                  .v = cuda::make_tensor_map(v, places.v),
+                                  .out = cuda::make_tensor_map(out, places.out),
+                                  .bias = {}};
+            launch_hopper8(stream, problem.scores, problem.dtype, tile, form, maps,
+                           {.out = places.out,
+                            .parts = workspace,
+                            .given = reinterpret_cast<int*>(static_cast<std::byte*>(workspace) + bytes_of_parts)},
+                           {.q = places.q_scales,
+                            .k = places.k_scales,
+                            .v = places.v_scales,
+                            .q_batch = problem.q_scales.batch,
+                            .q_head = problem.q_scales.head,
+                            .k_batch = problem.k_scales.batch,
+                            .k_head = problem.k_scales.head,
+                            .v_batch = problem.v_scales.batch,
+                            .v_head = problem.v_scales.head});
+          }};
 }
 
 KernelPlan bind(Algorithm8 algorithm) {

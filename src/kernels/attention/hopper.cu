@@ -462,7 +462,7 @@ __global__ void __launch_bounds__(kThreads<kGroups>, kResident)
       if constexpr (kGroups > 1)
         if (item.is_part) {
           const int slot = index == static_cast<std::uint32_t>(form.whole) ? 0 : 1;
-          give_part<T, kGroups, kKeys, kDim>(form, item, group, softmax, sums, slot, given, places);
+          give_part<T, float, kGroups, kKeys, kDim>(form, item, group, softmax, sums, slot, given, places);
           continue;
         }
     }

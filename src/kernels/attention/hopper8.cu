@@ -358,7 +358,8 @@ __global__ void __launch_bounds__(kThreads<kGroups>, 1)
     for (int i = 0; i < kDim / 2; ++i) sums[i] *= value_scales[i / 4 * 8 + i % 2];
     if (item.is_part) {
       const int slot = index == static_cast<std::uint32_t>(form.whole) ? 0 : 1;
-      give_part<T, kGroups, kKeys, kDim>(form, item, group, softmax, sums, slot, given, places);
+      static_assert(sizeof(cuda::Bf16) == kPartBytes8);
+      give_part<T, cuda::Bf16, kGroups, kKeys, kDim>(form, item, group, softmax, sums, slot, given, places);
       continue;
     }
     const float inverses[2] = {1 / softmax.totals[0], 1 / softmax.totals[1]};

@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "backends/cuda/early_launch.cuh"
 #include "kernels/attention/hopper_form.hpp"
@@ -169,22 +170,28 @@ __device__ __forceinline__ void store_results(const HopperForm& form, const Hopp
   hw::commit_stores();
 }
 
-// A shared tile. Rows of sums are in shared memory as floats, each followed by the two numbers that they are
-// relative to.
-template <int kDim>
-constexpr int kPitch = sums_pitch(kDim);
+// A shared tile. Rows of sums, in shared memory or in parts of the workspace, are each followed by the two floats that
+// they are relative to.
+template <int kDim, class Sum = float>
+constexpr int kPitch = sums_pitch(kDim, sizeof(Sum));
 
-template <int kDim>
+__device__ __forceinline__ void put_two(float* to, float first, float second) {
+  *reinterpret_cast<float2*>(to) = make_float2(first, second);
+}
+__device__ __forceinline__ void put_two(cuda::Bf16* to, float first, float second) {
+  *reinterpret_cast<std::uint32_t*>(to) = cuda::pack_bf16(first, second);
+}
+
+template <int kDim, class Sum>
 __device__ __forceinline__ void put_sums(int group, float most, float most_below, float total, float total_below,
-                                         const float (&sums)[kDim / 2], float* to) {
+                                         const float (&sums)[kDim / 2], Sum* to) {
   const int thread = static_cast<int>(threadIdx.x) % hw::kWarpgroup;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    float* const row = to + (group * kGroupRows + row_of_thread() + 8 * half) * kPitch<kDim>;
+    Sum* const row = to + (group * kGroupRows + row_of_thread() + 8 * half) * kPitch<kDim, Sum>;
 #pragma unroll
     for (int j = 0; j < kDim / 8; ++j)
-      *reinterpret_cast<float2*>(row + 8 * j + thread % 4 * 2) =
-          make_float2(sums[4 * j + 2 * half], sums[4 * j + 2 * half + 1]);
+      put_two(row + 8 * j + thread % 4 * 2, sums[4 * j + 2 * half], sums[4 * j + 2 * half + 1]);
     if (thread % 4 == 0)
       *reinterpret_cast<float4*>(row + kDim) =
           make_float4(half == 0 ? most : most_below, half == 0 ? total : total_below, 0, 0);
@@ -197,6 +204,7 @@ __device__ __forceinline__ void put_sums(int group, float most, float most_below
 template <class T, int kDim, int kAtOnce, class RowOf>
 __device__ __forceinline__ void join_rows(const HopperForm& form, const Item& item, int begin, int end, int parts,
                                           const RowOf& row_of, int thread, int threads, const HopperPlaces& places) {
+  using Sums = cuda::Packs<std::remove_cvref_t<decltype(*row_of(0, 0))>, 8>;
   constexpr int kPack = 8, kPacks = kDim / kPack;
   T* const to = static_cast<T*>(places.out) + item.batch * form.out_batch + item.head * form.out_head;
   const int packs = (end - begin) * kPacks;
@@ -211,10 +219,9 @@ __device__ __forceinline__ void join_rows(const HopperForm& form, const Item& it
       float2 relative[kAtOnce];  // the largest score, and the sum of exponentials
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
-        const float* const from = row_of(part, begin + index_of(i) / kPacks);
+        const auto* const from = row_of(part, begin + index_of(i) / kPacks);
         relative[i] = *reinterpret_cast<const float2*>(from + kDim);
-        cuda::Packs<float, kPack>::expand(cuda::Packs<float, kPack>::read(from + index_of(i) % kPacks * kPack),
-                                          added[i]);
+        Sums::expand(Sums::read(from + index_of(i) % kPacks * kPack), added[i]);
       }
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
@@ -240,15 +247,16 @@ __device__ __forceinline__ void join_rows(const HopperForm& form, const Item& it
   }
 }
 
-/// The part of a tile that is spread over blocks: writes its sums to memory. The last block to do so joins them.
-template <class T, int kGroups, int kKeys, int kDim, class SoftmaxOfGroup>
+/// The part of a tile that is spread over blocks: writes its sums to memory as `Sum`. The last block to do so joins
+/// them.
+template <class T, class Sum, int kGroups, int kKeys, int kDim, class SoftmaxOfGroup>
 __device__ __forceinline__ void give_part(const HopperForm& form, const Item& item, int group,
                                           const SoftmaxOfGroup& softmax, const float (&sums)[kDim / 2], int slot,
                                           int& given, const HopperPlaces& places) {
   constexpr int kRows = kGroups * kGroupRows;
   const auto meet = [] { hw::meet(kAllMeet, kGroups * hw::kWarpgroup); };
   const auto part_of = [&](int block, int which) {
-    return places.parts + (2 * block + which) * static_cast<std::size_t>(kRows * kPitch<kDim>);
+    return static_cast<Sum*>(places.parts) + (2 * block + which) * static_cast<std::size_t>(kRows * kPitch<kDim, Sum>);
   };
   const int units = (form.keys - 1) / kKeys + 1, block = static_cast<int>(blockIdx.x);
   put_sums<kDim>(group, softmax.exponent(0), softmax.exponent(1), softmax.totals[0], softmax.totals[1], sums,
@@ -264,7 +272,7 @@ __device__ __forceinline__ void give_part(const HopperForm& form, const Item& it
   const int first = block_of_unit(form, begin), parts = block_of_unit(form, begin + units - 1) - first + 1;
   if (given + 1 < parts) return;
   const auto row_of = [&](int part, int row) {
-    return part_of(first + part, first_unit_of(form, first + part) < begin ? 1 : 0) + row * kPitch<kDim>;
+    return part_of(first + part, first_unit_of(form, first + part) < begin ? 1 : 0) + row * kPitch<kDim, Sum>;
   };
   join_rows<T, kDim, kDim / 16>(form, item, 0, kRows, parts, row_of, static_cast<int>(threadIdx.x),
                                 kGroups * hw::kWarpgroup, places);
