@@ -224,6 +224,7 @@ TEST_F(Hopper8Accuracy, IsWithinFourPercentOfNormalNumbers) {
 TEST_F(Hopper8Accuracy, GivesOnesForOnes) {
   constexpr std::int64_t kDim = 128, kQueries = 130;
   const auto ones = [](std::int64_t, float) { return 1.0; };
+  double worst_of_all = 0;
   for (const std::int64_t keys : {4095, 4097, 16384, 32769})
     for (const double deviation : {0.25, 1.0, 8.0})
       for (const std::int64_t peak :
@@ -240,7 +241,9 @@ TEST_F(Hopper8Accuracy, GivesOnesForOnes) {
         double worst = 0;
         for (const double one : made) worst = std::isnan(one) ? one : std::max(worst, std::fabs(one - 1));
         EXPECT_LE(worst, 0.003) << keys << " keys, deviation " << deviation << ", peak at " << peak;
+        worst_of_all = std::max(worst_of_all, worst);
       }
+  std::printf("values of 1: off by at most %.4f\n", worst_of_all);
 }
 
 TEST_F(Hopper8Attention, SaysWhatItTakes) {
