@@ -9,7 +9,8 @@
 #
 # The peer is compiled as diffusers documents it (each kind of block once), with merged QKV and cuDNN's attention, and runs both
 # as it is and captured in a CUDA graph; in FP8 with one scale for each row, as torchao does. Needs python3 with PyTorch, diffusers
-# and transformers, and 80 GiB of the GPU's memory. ROUNDS (6), STEPS (10), MATCHES (a regular expression, all) choose what runs. All of it
+# and transformers, and 80 GiB of the GPU's memory. ROUNDS (6), STEPS (10), MATCHES (a regular expression, all) choose what runs; MORE are
+# switches that ours has beyond those of a transformer's match, such as attn8, and makes it the lossier side of one more table. All of it
 # takes about twenty minutes on an H200: fp8-batch4 three, whole requests five, every other match one or two.
 set -euo pipefail
 headroom=$1 out=$2 rounds=${ROUNDS:-6} steps=${STEPS:-10}
@@ -21,7 +22,7 @@ mkdir -p "$out"
 match() {
   [[ $1 =~ ${MATCHES:-.} ]] || return 0
   local tokens=$(($3 / 16)) began=$SECONDS
-  local ours="--random-weights 0 --device cuda --opt $2 --batch $4 --quiet"
+  local ours="--random-weights 0 --device cuda --opt $2${MORE:+,$MORE} --batch $4 --quiet"
   rm -f "$out/"{headroom-forward,headroom-request,pytorch}-"$1"-*.json # a sweep goes on with a file that is there
   python3 "$here/bench/peers/flux_torch.py" --random-weights 0 --device cuda --dtype bf16 --text-tokens 512 \
     --merge-qkv --attention cudnn --compile-blocks --graph --sizes "${tokens}x${tokens}x$4" --trials 8 --steps "$steps" "${@:5}" \
