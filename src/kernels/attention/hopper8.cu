@@ -352,18 +352,18 @@ __global__ void __launch_bounds__(kThreads<kGroups>, 1)
     }
     float sums[kDim / 2];
     attend<Element, kStages, kDim>(form, item, turn, mine, hw::shared_address(ring), barriers, units, softmax, sums);
-    const float* const value_scales =
-        scales.v + item.batch * scales.v_batch + item.head / form.sharers * scales.v_head + threadIdx.x % 4 * 2;
-#pragma unroll
-    for (int i = 0; i < kDim / 2; ++i) sums[i] *= value_scales[i / 4 * 8 + i % 2];
-    if (item.is_part) {
-      const int slot = index == static_cast<std::uint32_t>(form.whole) ? 0 : 1;
-      static_assert(sizeof(cuda::Bf16) == kPartBytes8);
-      give_part<T, cuda::Bf16, kGroups, kKeys, kDim>(form, item, group, softmax, sums, slot, given, places);
-      continue;
-    }
+    const float* const value_scales = scales.v + item.batch * scales.v_batch + item.head / form.sharers * scales.v_head;
     const float inverses[2] = {1 / softmax.totals[0], 1 / softmax.totals[1]};
     scale_rows<kDim>(sums, inverses);
+    if (item.is_part) {
+      static_assert(sizeof(cuda::F16) == kPartBytes8);
+      const int slot = index == static_cast<std::uint32_t>(form.whole) ? 0 : 1;
+      give_part<T, cuda::F16, kGroups, kKeys, kDim>(form, item, group, softmax, sums, slot, given, places,
+                                                    [&](int channel) { return value_scales[channel]; });
+      continue;
+    }
+#pragma unroll
+    for (int i = 0; i < kDim / 2; ++i) sums[i] *= value_scales[i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2];
     store_results<T, kDim>(form, maps, item, group, inverses, sums, to, nullptr);
   }
   if (threadIdx.x % hw::kWarpgroup == 0) hw::wait_for_stores_to_read();

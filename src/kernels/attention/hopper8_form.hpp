@@ -11,7 +11,7 @@ namespace headroom::attentions {
 inline constexpr int kKeysOf8 = 128;      ///< keys at a time: a row of 128 bytes of the transposed values
 inline constexpr int kOnesRows = 8;       ///< behind the values of a stage: ones, to sum up probabilities
 inline constexpr int kScaleBytes = 1024;  ///< of the keys' scales of a stage, with padding
-inline constexpr int kPartBytes8 = 2;     ///< of a sum of a part of a tile: bf16 loses little beside values in e4m3
+inline constexpr int kPartBytes8 = 2;     ///< of a sum in a part of a tile: f16, which values in e4m3 do not fill
 inline constexpr int kScalePitch = 144;   ///< bytes between those of a thread's columns and of the next thread's
 
 /// Bytes of a stage: keys, values in heads of `dim`, ones, and the keys' scales.

@@ -178,9 +178,18 @@ constexpr int kPitch = sums_pitch(kDim, sizeof(Sum));
 __device__ __forceinline__ void put_two(float* to, float first, float second) {
   *reinterpret_cast<float2*>(to) = make_float2(first, second);
 }
-__device__ __forceinline__ void put_two(cuda::Bf16* to, float first, float second) {
-  *reinterpret_cast<std::uint32_t*>(to) = cuda::pack_bf16(first, second);
+__device__ __forceinline__ void put_two(cuda::F16* to, float first, float second) {
+  *reinterpret_cast<std::uint32_t*>(to) = cuda::pack_f16(first, second);
 }
+
+/// Whether rows are divided by the sums of their exponentials, so that f16 holds them.
+template <class Sum>
+constexpr bool kIsDivided = std::is_same_v<Sum, cuda::F16>;
+
+/// The scales of a head's channels, if they have any.
+struct Unscaled {
+  [[nodiscard]] __device__ __forceinline__ float operator()(int /*channel*/) const { return 1; }
+};
 
 template <int kDim, class Sum>
 __device__ __forceinline__ void put_sums(int group, float most, float most_below, float total, float total_below,
@@ -198,14 +207,16 @@ __device__ __forceinline__ void put_sums(int group, float most, float most_below
   }
 }
 
-/// Joins the sums of several parts for some rows of a tile in the order of the parts, and stores the results. Threads
-/// are counted from `thread` on, `threads` of them; each reads kAtOnce packs of 8 sums before it adds any.
-/// row_of(part, row) is where a part has a row's sums.
-template <class T, int kDim, int kAtOnce, class RowOf>
+/// Joins the sums of several parts for some rows of a tile in the order of the parts, and stores the results, times the
+/// scales of their channels. Threads are counted from `thread` on, `threads` of them; each reads kAtOnce packs of 8
+/// sums before it adds any. row_of(part, row) is where a part has a row's sums.
+template <class T, int kDim, int kAtOnce, class RowOf, class ScaleOf = Unscaled>
 __device__ __forceinline__ void join_rows(const HopperForm& form, const Item& item, int begin, int end, int parts,
-                                          const RowOf& row_of, int thread, int threads, const HopperPlaces& places) {
-  using Sums = cuda::Packs<std::remove_cvref_t<decltype(*row_of(0, 0))>, 8>;
+                                          const RowOf& row_of, int thread, int threads, const HopperPlaces& places,
+                                          const ScaleOf& scale_of = {}) {
+  using Sum = std::remove_cvref_t<decltype(*row_of(0, 0))>;
   constexpr int kPack = 8, kPacks = kDim / kPack;
+  using Sums = cuda::Packs<Sum, kPack>;
   T* const to = static_cast<T*>(places.out) + item.batch * form.out_batch + item.head * form.out_head;
   const int packs = (end - begin) * kPacks;
   for (int first = thread; first < packs; first += kAtOnce * threads) {
@@ -228,9 +239,10 @@ __device__ __forceinline__ void join_rows(const HopperForm& form, const Item& it
         const float now = fmaxf(most[i], relative[i].x);
         const float factor = power_of_2(most[i] - now), factor_of_part = power_of_2(relative[i].x - now);
         most[i] = now;
-        totals[i] = totals[i] * factor + relative[i].y * factor_of_part;
+        const float total = relative[i].y * factor_of_part, weight = kIsDivided<Sum> ? total : factor_of_part;
+        totals[i] = totals[i] * factor + total;
 #pragma unroll
-        for (int j = 0; j < kPack; ++j) values[i][j] = values[i][j] * factor + added[i][j] * factor_of_part;
+        for (int j = 0; j < kPack; ++j) values[i][j] = values[i][j] * factor + added[i][j] * weight;
       }
     }
 #pragma unroll
@@ -238,7 +250,7 @@ __device__ __forceinline__ void join_rows(const HopperForm& form, const Item& it
       const int column = index_of(i) % kPacks * kPack, query = item.row + begin + index_of(i) / kPacks;
       if (first + i * threads >= packs || query >= form.queries) continue;
 #pragma unroll
-      for (float& value : values[i]) value /= totals[i];
+      for (int j = 0; j < kPack; ++j) values[i][j] = values[i][j] / totals[i] * scale_of(column + j);
       if (column < form.value_dim) cuda::Packs<T, kPack>::store(values[i], to + query * form.out_token + column);
       if (places.logsumexp != nullptr && column == 0)
         places.logsumexp[item.batch * form.sum_batch + item.head * form.sum_head + query] =
@@ -249,10 +261,10 @@ __device__ __forceinline__ void join_rows(const HopperForm& form, const Item& it
 
 /// The part of a tile that is spread over blocks: writes its sums to memory as `Sum`. The last block to do so joins
 /// them.
-template <class T, class Sum, int kGroups, int kKeys, int kDim, class SoftmaxOfGroup>
+template <class T, class Sum, int kGroups, int kKeys, int kDim, class SoftmaxOfGroup, class ScaleOf = Unscaled>
 __device__ __forceinline__ void give_part(const HopperForm& form, const Item& item, int group,
                                           const SoftmaxOfGroup& softmax, const float (&sums)[kDim / 2], int slot,
-                                          int& given, const HopperPlaces& places) {
+                                          int& given, const HopperPlaces& places, const ScaleOf& scale_of = {}) {
   constexpr int kRows = kGroups * kGroupRows;
   const auto meet = [] { hw::meet(kAllMeet, kGroups * hw::kWarpgroup); };
   const auto part_of = [&](int block, int which) {
@@ -275,7 +287,7 @@ __device__ __forceinline__ void give_part(const HopperForm& form, const Item& it
     return part_of(first + part, first_unit_of(form, first + part) < begin ? 1 : 0) + row * kPitch<kDim, Sum>;
   };
   join_rows<T, kDim, kDim / 16>(form, item, 0, kRows, parts, row_of, static_cast<int>(threadIdx.x),
-                                kGroups * hw::kWarpgroup, places);
+                                kGroups * hw::kWarpgroup, places, scale_of);
 }
 
 #endif  // HR_HAS_HOPPER

@@ -21,8 +21,8 @@ inline constexpr int kMostBiasStages = 4;     ///< of a bias that is copied
 /// Pieces of a head of `dim` elements in shared memory.
 constexpr int pieces_of(int dim) { return (dim - 1) / kPieceDim + 1; }
 
-/// Elements, of `size` bytes, of a row of sums that blocks send each other: the sums, the numbers that they are relative
-/// to, and padding that shifts each row to other banks.
+/// Elements, of `size` bytes, of a row of sums that blocks send each other: the sums, the numbers that they are
+/// relative to, and padding that shifts each row to other banks.
 constexpr int sums_pitch(int dim, int size = sizeof(float)) { return dim + 16 / size; }
 
 /// Bytes of a stage of a bias: 16-bit floats.
