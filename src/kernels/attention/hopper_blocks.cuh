@@ -290,6 +290,59 @@ __device__ __forceinline__ void give_part(const HopperForm& form, const Item& it
                                 kGroups * hw::kWarpgroup, places, scale_of);
 }
 
+/// What a block will get of a tile that its cluster shares, announced by one thread.
+template <class Sum, int kRows, int kDim>
+__device__ __forceinline__ void expect_rows(const HopperForm& form, hw::Barrier& received) {
+  if (form.split == 1) return;
+  const int rank = static_cast<int>(blockIdx.x) % form.split;
+  const int rows = kRows * (rank + 1) / form.split - kRows * rank / form.split;
+  hw::arrive_expecting(received, (form.split - 1) * rows * kPitch<kDim, Sum> * static_cast<int>(sizeof(Sum)));
+}
+
+/// Sends every other block of the cluster its rows; one thread.
+template <class Sum, int kRows, int kDim>
+__device__ __forceinline__ void send_rows(const HopperForm& form, int rank, std::uint32_t sums, hw::Barrier& received) {
+  constexpr int kBytes = kPitch<kDim, Sum> * static_cast<int>(sizeof(Sum));
+  const int split = form.split, share_rows = form.share_rows;
+  for (int i = 1; i < split; ++i) {
+    const int to = (rank + i) % split;  // not all to the same at once
+    const int begin = kRows * to / split, end = kRows * (to + 1) / split;
+    const std::uint32_t there = sums + (kRows + (rank - (rank > to ? 1 : 0)) * share_rows) * kBytes;
+    hw::copy_to_block(hw::address_in(there, to), sums + begin * kBytes, (end - begin) * kBytes,
+                      hw::address_in(hw::shared_address(&received), to));
+  }
+}
+
+/// All of a shared tile that follows its sums: the last item of a block, so that the rings are free.
+template <class T, class Sum, int kGroups, int kDim, class SoftmaxOfGroup, class ScaleOf = Unscaled>
+__device__ __forceinline__ void share_results(const HopperForm& form, const Item& item, int group,
+                                              const SoftmaxOfGroup& softmax, const float (&sums)[kDim / 2],
+                                              std::byte* ring, hw::Barrier& received, const HopperPlaces& places,
+                                              const ScaleOf& scale_of = {}) {
+  constexpr int kRows = kGroups * kGroupRows;
+  const auto meet = [] { hw::meet(kAllMeet, kGroups * hw::kWarpgroup); };
+  const int rank = static_cast<int>(blockIdx.x) % form.split;
+  auto* const stored = reinterpret_cast<Sum*>(ring);
+  meet();  // the rings are read no more
+  hw::arrive_in_cluster();
+  put_sums<kDim>(group, softmax.exponent(0), softmax.exponent(1), softmax.totals[0], softmax.totals[1], sums, stored);
+  hw::fence_for_copies();
+  meet();
+  hw::wait_for_cluster();  // nor those of others
+  if (threadIdx.x == 0) send_rows<Sum, kRows, kDim>(form, rank, hw::shared_address(ring), received);
+  hw::wait(received, 0);
+  __syncwarp();
+  hw::arrive_in_cluster();
+  const int begin = kRows * rank / form.split, end = kRows * (rank + 1) / form.split;
+  const auto row_of = [&](int part, int row) {
+    return stored + (part == rank ? row : kRows + (part - (part > rank ? 1 : 0)) * form.share_rows + row - begin) *
+                        kPitch<kDim, Sum>;
+  };
+  join_rows<T, kDim, 1>(form, item, begin, end, form.split, row_of, static_cast<int>(threadIdx.x),
+                        kGroups * hw::kWarpgroup, places, scale_of);
+  hw::wait_for_cluster();  // until then copies of other blocks read this shared memory
+}
+
 #endif  // HR_HAS_HOPPER
 
 /// No part is given yet.
