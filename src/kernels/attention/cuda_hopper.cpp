@@ -299,7 +299,7 @@ Algorithm make_hopper_algorithm(const AttentionProblem& problem, const HopperTil
                           {.out = operands.out,
                            .logsumexp = operands.logsumexp,
                            .bias = operands.bias,
-                           .parts = static_cast<float*>(workspace),
+                           .parts = workspace,
                            .given = static_cast<int*>(workspace) + parts});
           }};
 }

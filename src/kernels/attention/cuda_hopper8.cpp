@@ -47,6 +47,8 @@ HopperForm form_of(const ScaledAttentionProblem& problem, const Hopper8Tile& til
   form.all_heads = to_int(problem.batch * problem.heads);
   form.tiles = form.all_heads * form.tiles_of_head;
   form.whole = tile.whole, form.spread = tile.spread;
+  form.split = tile.split, form.shares = tile.split > 1 ? 1 : 0;
+  form.share_rows = divide_up(tile.queries(), tile.split);
   if (tile.spread > 0) {
     const int units = (form.tiles - tile.whole * tile.spread) * divide_up(form.keys, kKeysOf8);
     form.units_of_block = units / tile.spread, form.more_units = units % tile.spread;
@@ -57,7 +59,10 @@ HopperForm form_of(const ScaledAttentionProblem& problem, const Hopper8Tile& til
   for (const CompiledFor8& compiled : kCompiledFor8)
     if (compiled.warpgroups == tile.warpgroups && compiled.dim == form.dim) stages = compiled.stages;
   HR_CHECK_LT(0, stages);
-  form.shared_bytes = tile.queries() * kRowBytes * (1 + pieces_of(form.dim)) + stages * stage_bytes_of_8(form.dim);
+  const int ring_bytes = stages * stage_bytes_of_8(form.dim);
+  form.shared_bytes = tile.queries() * kRowBytes * (1 + pieces_of(form.dim)) + ring_bytes;
+  const int exchanged_rows = tile.queries() + (tile.split - 1) * form.share_rows;
+  HR_CHECK_LE(exchanged_rows * sums_pitch(form.dim, kPartBytes8) * kPartBytes8, ring_bytes);
   return form;
 }
 
@@ -79,29 +84,31 @@ Algorithm8 make_algorithm(const ScaledAttentionProblem& problem, const Hopper8Ti
   const cuda::BoxedTensor out =
       boxed(problem.dtype, problem.dim, problem.queries, heads, batch, problem.out, kGroupRows);
   // Sums of two parts for each block, and a count for each tile that is spread.
-  const int parts = tile.spread * 2 * tile.queries() * sums_pitch(form.dim);
-  return {
-      .name = name_of(tile),
-      .workspace_bytes = static_cast<std::size_t>(parts + tile.spread) * sizeof(float),
-      .run = [=](void* stream, const Places8& places, void* workspace) {
-        const HopperMaps maps{.q = cuda::make_tensor_map(q, places.q),
-                              .k = cuda::make_tensor_map(k, places.k),
-                              .v = cuda::make_tensor_map(v, places.v),
-                              .out = cuda::make_tensor_map(out, places.out),
-                              .bias = {}};
-        launch_hopper8(
-            stream, problem.scores, problem.dtype, tile, form, maps,
-            {.out = places.out, .parts = static_cast<float*>(workspace), .given = static_cast<int*>(workspace) + parts},
-            {.q = places.q_scales,
-             .k = places.k_scales,
-             .v = places.v_scales,
-             .q_batch = problem.q_scales.batch,
-             .q_head = problem.q_scales.head,
-             .k_batch = problem.k_scales.batch,
-             .k_head = problem.k_scales.head,
-             .v_batch = problem.v_scales.batch,
-             .v_head = problem.v_scales.head});
-      }};
+  const std::size_t bytes_of_parts = static_cast<std::size_t>(tile.spread) * 2 *
+                                     static_cast<std::size_t>(tile.queries() * sums_pitch(form.dim, kPartBytes8)) *
+                                     kPartBytes8;
+  return {.name = name_of(tile),
+          .workspace_bytes = bytes_of_parts + static_cast<std::size_t>(tile.spread) * sizeof(int),
+          .run = [=](void* stream, const Places8& places, void* workspace) {
+            const HopperMaps maps{.q = cuda::make_tensor_map(q, places.q),
+                                  .k = cuda::make_tensor_map(k, places.k),
+                                  .v = cuda::make_tensor_map(v, places.v),
+                                  .out = cuda::make_tensor_map(out, places.out),
+                                  .bias = {}};
+            launch_hopper8(stream, problem.scores, problem.dtype, tile, form, maps,
+                           {.out = places.out,
+                            .parts = workspace,
+                            .given = reinterpret_cast<int*>(static_cast<std::byte*>(workspace) + bytes_of_parts)},
+                           {.q = places.q_scales,
+                            .k = places.k_scales,
+                            .v = places.v_scales,
+                            .q_batch = problem.q_scales.batch,
+                            .q_head = problem.q_scales.head,
+                            .k_batch = problem.k_scales.batch,
+                            .k_head = problem.k_scales.head,
+                            .v_batch = problem.v_scales.batch,
+                            .v_head = problem.v_scales.head});
+          }};
 }
 
 KernelPlan bind(Algorithm8 algorithm) {
@@ -228,9 +235,13 @@ ScaledAttentionProblem scaled_attention_problem(const OpSpec& spec, std::span<co
 }
 
 std::string name_of(const Hopper8Tile& tile) {
-  const std::string blocks = tile.spread == 0
-                                 ? fmt::format("{} tile{} a block", tile.whole, tile.whole == 1 ? "" : "s")
-                                 : fmt::format("{} a block and the rest spread over {}", tile.whole, tile.spread);
+  const std::string tiles = fmt::format("{} tile{} a block", tile.whole, tile.whole == 1 ? "" : "s");
+  const std::string shared = fmt::format("1 shared by {}", tile.split);
+  const std::string blocks = tile.spread > 0
+                                 ? fmt::format("{} a block and the rest spread over {}", tile.whole, tile.spread)
+                             : tile.split == 1 ? tiles
+                             : tile.whole == 0 ? shared
+                                               : tiles + " and " + shared;
   return fmt::format("hopper 8 bits, {} queries, {}", tile.queries(), blocks);
 }
 
@@ -263,6 +274,13 @@ std::vector<Hopper8Tile> hopper8_tiles(const ScaledAttentionProblem& problem) {
       Hopper8Tile spread = tile;
       spread.whole = to_int(whole), spread.spread = kMultiprocessors;
       tiles.push_back(spread);
+    }
+    constexpr int kSplit = 2, kPairs = kMultiprocessors / kSplit;
+    const std::int64_t of_pair = divide_up<std::int64_t>(all, kPairs);  // tiles, an odd number where one is shared
+    if (of_pair % kSplit == 1 && units >= kSplit && of_pair / kSplit <= kMostWholeTiles) {
+      Hopper8Tile shared = tile;
+      shared.whole = to_int(of_pair / kSplit), shared.split = kSplit;
+      tiles.push_back(shared);
     }
     tile.whole = to_int(divide_up<std::int64_t>(all, kMultiprocessors));
     tiles.push_back(tile);

@@ -351,49 +351,6 @@ __device__ __forceinline__ void clear_blind_rows(const HopperForm& form, const I
     if (half * 8 < blind) logs[half] = cuda::Max::kNeutral;
 }
 
-/// Sends every other block of the cluster its rows; one thread.
-template <int kRows, int kDim>
-__device__ __forceinline__ void send_rows(const HopperForm& form, int rank, std::uint32_t sums, Barriers& barriers) {
-  constexpr int kBytes = kPitch<kDim> * static_cast<int>(sizeof(float));
-  const int split = form.split, share_rows = form.share_rows;
-  for (int i = 1; i < split; ++i) {
-    const int to = (rank + i) % split;  // not all to the same at once
-    const int begin = kRows * to / split, end = kRows * (to + 1) / split;
-    const std::uint32_t there = sums + (kRows + (rank - (rank > to ? 1 : 0)) * share_rows) * kBytes;
-    hw::copy_to_block(hw::address_in(there, to), sums + begin * kBytes, (end - begin) * kBytes,
-                      hw::address_in(hw::shared_address(&barriers.received), to));
-  }
-}
-
-/// All of a shared tile that follows its sums: the last item of a block, so that the rings are free.
-template <class T, int kGroups, int kDim, class SoftmaxOfGroup>
-__device__ __forceinline__ void share_results(const HopperForm& form, const Item& item, int group,
-                                              const SoftmaxOfGroup& softmax, const float (&sums)[kDim / 2],
-                                              std::byte* ring, Barriers& barriers, const HopperPlaces& places) {
-  constexpr int kRows = kGroups * kGroupRows;
-  const auto meet = [] { hw::meet(kAllMeet, kGroups * hw::kWarpgroup); };
-  const int rank = static_cast<int>(blockIdx.x) % form.split;
-  auto* const stored = reinterpret_cast<float*>(ring);
-  meet();  // the rings are read no more
-  hw::arrive_in_cluster();
-  put_sums<kDim>(group, softmax.exponent(0), softmax.exponent(1), softmax.totals[0], softmax.totals[1], sums, stored);
-  hw::fence_for_copies();
-  meet();
-  hw::wait_for_cluster();  // nor those of others
-  if (threadIdx.x == 0) send_rows<kRows, kDim>(form, rank, hw::shared_address(ring), barriers);
-  hw::wait(barriers.received, 0);
-  __syncwarp();
-  hw::arrive_in_cluster();
-  const int begin = kRows * rank / form.split, end = kRows * (rank + 1) / form.split;
-  const auto row_of = [&](int part, int row) {
-    return stored +
-           (part == rank ? row : kRows + (part - (part > rank ? 1 : 0)) * form.share_rows + row - begin) * kPitch<kDim>;
-  };
-  join_rows<T, kDim, 1>(form, item, begin, end, form.split, row_of, static_cast<int>(threadIdx.x),
-                        kGroups * hw::kWarpgroup, places);
-  hw::wait_for_cluster();  // until then copies of other blocks read this shared memory
-}
-
 #endif  // HR_HAS_HOPPER
 
 template <class T, int kGroups, int kKeys, int kStages, int kResident, int kDim, bool kBiased>
@@ -426,11 +383,7 @@ __global__ void __launch_bounds__(kThreads<kGroups>, kResident)
     }
     hw::init_barrier(barriers.received, 1);
     hw::fence_barrier_init();
-    if (form.split > 1) {
-      const int rank = static_cast<int>(blockIdx.x) % form.split;
-      const int rows = kRows * (rank + 1) / form.split - kRows * rank / form.split;
-      hw::arrive_expecting(barriers.received, (form.split - 1) * rows * kPitch<kDim> * static_cast<int>(sizeof(float)));
-    }
+    expect_rows<float, kRows, kDim>(form, barriers.received);
   }
   __syncthreads();
   if (group == kGroups) {
@@ -456,13 +409,13 @@ __global__ void __launch_bounds__(kThreads<kGroups>, kResident)
                                                     places.bias, barriers, progress, softmax, sums);
     if constexpr (!kBiased) {
       if (item.is_part && form.split > 1) {
-        share_results<T, kGroups, kDim>(form, item, group, softmax, sums, ring, barriers, places);
+        share_results<T, float, kGroups, kDim>(form, item, group, softmax, sums, ring, barriers.received, places);
         break;
       }
       if constexpr (kGroups > 1)
         if (item.is_part) {
           const int slot = index == static_cast<std::uint32_t>(form.whole) ? 0 : 1;
-          give_part<T, kGroups, kKeys, kDim>(form, item, group, softmax, sums, slot, given, places);
+          give_part<T, float, kGroups, kKeys, kDim>(form, item, group, softmax, sums, slot, given, places);
           continue;
         }
     }

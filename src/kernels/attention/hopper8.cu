@@ -73,6 +73,7 @@ struct Barriers {
   hw::Barrier full_q, empty_q;
   hw::Barrier full_k[kMostStages], empty_k[kMostStages];
   hw::Barrier full_v[kMostStages], empty_v[kMostStages];
+  hw::Barrier received;  // other blocks' sums of a shared tile
 };
 
 /// One warp: copies all that the block reads. Scales of keys go word by word, since rows may begin anywhere.
@@ -318,7 +319,9 @@ __global__ void __launch_bounds__(kThreads<kGroups>, 1)
       hw::init_barrier(barriers.full_v[i], 1);
       hw::init_barrier(barriers.empty_v[i], kWarps);
     }
+    hw::init_barrier(barriers.received, 1);
     hw::fence_barrier_init();
+    expect_rows<cuda::F16, kRows, kDim>(form, barriers.received);
   }
   for (int i = static_cast<int>(threadIdx.x); i < kStages * kOnesRows * kRowBytes / 4; i += kThreads<kGroups>) {
     constexpr int kWords = kOnesRows * kRowBytes / 4;
@@ -352,17 +355,23 @@ __global__ void __launch_bounds__(kThreads<kGroups>, 1)
     }
     float sums[kDim / 2];
     attend<Element, kStages, kDim>(form, item, turn, mine, hw::shared_address(ring), barriers, units, softmax, sums);
-    const float* const value_scales =
-        scales.v + item.batch * scales.v_batch + item.head / form.sharers * scales.v_head + threadIdx.x % 4 * 2;
-#pragma unroll
-    for (int i = 0; i < kDim / 2; ++i) sums[i] *= value_scales[i / 4 * 8 + i % 2];
-    if (item.is_part) {
-      const int slot = index == static_cast<std::uint32_t>(form.whole) ? 0 : 1;
-      give_part<T, kGroups, kKeys, kDim>(form, item, group, softmax, sums, slot, given, places);
-      continue;
-    }
+    const float* const value_scales = scales.v + item.batch * scales.v_batch + item.head / form.sharers * scales.v_head;
     const float inverses[2] = {1 / softmax.totals[0], 1 / softmax.totals[1]};
     scale_rows<kDim>(sums, inverses);
+    if (item.is_part) {
+      static_assert(sizeof(cuda::F16) == kPartBytes8);
+      const auto scale_of = [&](int channel) { return value_scales[channel]; };
+      if (form.split > 1) {
+        share_results<T, cuda::F16, kGroups, kDim>(form, item, group, softmax, sums, ring, barriers.received, places,
+                                                   scale_of);
+        break;
+      }
+      const int slot = index == static_cast<std::uint32_t>(form.whole) ? 0 : 1;
+      give_part<T, cuda::F16, kGroups, kKeys, kDim>(form, item, group, softmax, sums, slot, given, places, scale_of);
+      continue;
+    }
+#pragma unroll
+    for (int i = 0; i < kDim / 2; ++i) sums[i] *= value_scales[i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2];
     store_results<T, kDim>(form, maps, item, group, inverses, sums, to, nullptr);
   }
   if (threadIdx.x % hw::kWarpgroup == 0) hw::wait_for_stores_to_read();
@@ -394,8 +403,8 @@ void launch_hopper8(void* stream, DType scores, DType result, const Hopper8Tile&
                     const HopperMaps& maps, const HopperPlaces& places, const Hopper8Scales& scales) {
   clear_given(stream, form, places.given);
   with_kernel(tile, form, scores, result, [&](auto kernel, int threads) {
-    cuda::launch_large(kernel, cuda::large_shape(form.blocks(), threads, form.shared_bytes, stream), form, maps, places,
-                       scales);
+    cuda::launch_large(kernel, cuda::large_shape(form.blocks(), threads, form.shared_bytes, stream, form.split), form,
+                       maps, places, scales);
   });
   cuda::check_launched("hopper 8-bit attention kernel");
 }

@@ -127,6 +127,20 @@ TEST_F(Hopper8Attention, AgreesWhereKeysAreSpreadOverBlocks) {
   }
 }
 
+TEST_F(Hopper8Attention, AgreesWhereTwoBlocksShareATile) {
+  for (const ScaledCase& c : {ScaledCase{1, 2, 385, 1000, 64}, ScaledCase{1, 24, 700, 257, 128, 8},
+                              ScaledCase{2, 24, 530, 300, 128}, ScaledCase{1, 23, 1530, 129, 64}}) {
+    const OpSpec spec = scaled_spec(c.heads == 2 ? DType::kI8 : DType::kF8E4M3, DType::kF16, c);
+    int shared = 0;
+    for (const Hopper8Tile& tile : hopper8_tiles(problem_of(spec)))
+      if (tile.split > 1) {
+        ++shared;
+        expect_agrees(tile, spec);
+      }
+    EXPECT_GT(shared, 0) << c.heads << " heads, " << c.queries << " x " << c.keys;
+  }
+}
+
 TEST_F(Hopper8Attention, TakesStridedOperands) {
   const OpSpec spec = scaled_spec(DType::kI8, DType::kBF16, {2, 4, 100, 144, 128, 2});
   for (const Hopper8Tile& tile : hopper8_tiles(problem_of(spec)))

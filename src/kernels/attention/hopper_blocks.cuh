@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "backends/cuda/early_launch.cuh"
 #include "kernels/attention/hopper_form.hpp"
@@ -169,35 +170,53 @@ __device__ __forceinline__ void store_results(const HopperForm& form, const Hopp
   hw::commit_stores();
 }
 
-// A shared tile. Rows of sums are in shared memory as floats, each followed by the two numbers that they are
-// relative to.
-template <int kDim>
-constexpr int kPitch = sums_pitch(kDim);
+// A shared tile. Rows of sums, in shared memory or in parts of the workspace, are each followed by the two floats that
+// they are relative to.
+template <int kDim, class Sum = float>
+constexpr int kPitch = sums_pitch(kDim, sizeof(Sum));
 
-template <int kDim>
+__device__ __forceinline__ void put_two(float* to, float first, float second) {
+  *reinterpret_cast<float2*>(to) = make_float2(first, second);
+}
+__device__ __forceinline__ void put_two(cuda::F16* to, float first, float second) {
+  *reinterpret_cast<std::uint32_t*>(to) = cuda::pack_f16(first, second);
+}
+
+/// Whether rows are divided by the sums of their exponentials, so that f16 holds them.
+template <class Sum>
+constexpr bool kIsDivided = std::is_same_v<Sum, cuda::F16>;
+
+/// The scales of a head's channels, if they have any.
+struct Unscaled {
+  [[nodiscard]] __device__ __forceinline__ float operator()(int /*channel*/) const { return 1; }
+};
+
+template <int kDim, class Sum>
 __device__ __forceinline__ void put_sums(int group, float most, float most_below, float total, float total_below,
-                                         const float (&sums)[kDim / 2], float* to) {
+                                         const float (&sums)[kDim / 2], Sum* to) {
   const int thread = static_cast<int>(threadIdx.x) % hw::kWarpgroup;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    float* const row = to + (group * kGroupRows + row_of_thread() + 8 * half) * kPitch<kDim>;
+    Sum* const row = to + (group * kGroupRows + row_of_thread() + 8 * half) * kPitch<kDim, Sum>;
 #pragma unroll
     for (int j = 0; j < kDim / 8; ++j)
-      *reinterpret_cast<float2*>(row + 8 * j + thread % 4 * 2) =
-          make_float2(sums[4 * j + 2 * half], sums[4 * j + 2 * half + 1]);
+      put_two(row + 8 * j + thread % 4 * 2, sums[4 * j + 2 * half], sums[4 * j + 2 * half + 1]);
     if (thread % 4 == 0)
       *reinterpret_cast<float4*>(row + kDim) =
           make_float4(half == 0 ? most : most_below, half == 0 ? total : total_below, 0, 0);
   }
 }
 
-/// Joins the sums of several parts for some rows of a tile in the order of the parts, and stores the results. Threads
-/// are counted from `thread` on, `threads` of them; each reads kAtOnce packs of 8 sums before it adds any.
-/// row_of(part, row) is where a part has a row's sums.
-template <class T, int kDim, int kAtOnce, class RowOf>
+/// Joins the sums of several parts for some rows of a tile in the order of the parts, and stores the results, times the
+/// scales of their channels. Threads are counted from `thread` on, `threads` of them; each reads kAtOnce packs of 8
+/// sums before it adds any. row_of(part, row) is where a part has a row's sums.
+template <class T, int kDim, int kAtOnce, class RowOf, class ScaleOf = Unscaled>
 __device__ __forceinline__ void join_rows(const HopperForm& form, const Item& item, int begin, int end, int parts,
-                                          const RowOf& row_of, int thread, int threads, const HopperPlaces& places) {
+                                          const RowOf& row_of, int thread, int threads, const HopperPlaces& places,
+                                          const ScaleOf& scale_of = {}) {
+  using Sum = std::remove_cvref_t<decltype(*row_of(0, 0))>;
   constexpr int kPack = 8, kPacks = kDim / kPack;
+  using Sums = cuda::Packs<Sum, kPack>;
   T* const to = static_cast<T*>(places.out) + item.batch * form.out_batch + item.head * form.out_head;
   const int packs = (end - begin) * kPacks;
   for (int first = thread; first < packs; first += kAtOnce * threads) {
@@ -211,19 +230,19 @@ __device__ __forceinline__ void join_rows(const HopperForm& form, const Item& it
       float2 relative[kAtOnce];  // the largest score, and the sum of exponentials
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
-        const float* const from = row_of(part, begin + index_of(i) / kPacks);
+        const auto* const from = row_of(part, begin + index_of(i) / kPacks);
         relative[i] = *reinterpret_cast<const float2*>(from + kDim);
-        cuda::Packs<float, kPack>::expand(cuda::Packs<float, kPack>::read(from + index_of(i) % kPacks * kPack),
-                                          added[i]);
+        Sums::expand(Sums::read(from + index_of(i) % kPacks * kPack), added[i]);
       }
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
         const float now = fmaxf(most[i], relative[i].x);
         const float factor = power_of_2(most[i] - now), factor_of_part = power_of_2(relative[i].x - now);
         most[i] = now;
-        totals[i] = totals[i] * factor + relative[i].y * factor_of_part;
+        const float total = relative[i].y * factor_of_part, weight = kIsDivided<Sum> ? total : factor_of_part;
+        totals[i] = totals[i] * factor + total;
 #pragma unroll
-        for (int j = 0; j < kPack; ++j) values[i][j] = values[i][j] * factor + added[i][j] * factor_of_part;
+        for (int j = 0; j < kPack; ++j) values[i][j] = values[i][j] * factor + added[i][j] * weight;
       }
     }
 #pragma unroll
@@ -231,7 +250,7 @@ __device__ __forceinline__ void join_rows(const HopperForm& form, const Item& it
       const int column = index_of(i) % kPacks * kPack, query = item.row + begin + index_of(i) / kPacks;
       if (first + i * threads >= packs || query >= form.queries) continue;
 #pragma unroll
-      for (float& value : values[i]) value /= totals[i];
+      for (int j = 0; j < kPack; ++j) values[i][j] = values[i][j] / totals[i] * scale_of(column + j);
       if (column < form.value_dim) cuda::Packs<T, kPack>::store(values[i], to + query * form.out_token + column);
       if (places.logsumexp != nullptr && column == 0)
         places.logsumexp[item.batch * form.sum_batch + item.head * form.sum_head + query] =
@@ -240,15 +259,16 @@ __device__ __forceinline__ void join_rows(const HopperForm& form, const Item& it
   }
 }
 
-/// The part of a tile that is spread over blocks: writes its sums to memory. The last block to do so joins them.
-template <class T, int kGroups, int kKeys, int kDim, class SoftmaxOfGroup>
+/// The part of a tile that is spread over blocks: writes its sums to memory as `Sum`. The last block to do so joins
+/// them.
+template <class T, class Sum, int kGroups, int kKeys, int kDim, class SoftmaxOfGroup, class ScaleOf = Unscaled>
 __device__ __forceinline__ void give_part(const HopperForm& form, const Item& item, int group,
                                           const SoftmaxOfGroup& softmax, const float (&sums)[kDim / 2], int slot,
-                                          int& given, const HopperPlaces& places) {
+                                          int& given, const HopperPlaces& places, const ScaleOf& scale_of = {}) {
   constexpr int kRows = kGroups * kGroupRows;
   const auto meet = [] { hw::meet(kAllMeet, kGroups * hw::kWarpgroup); };
   const auto part_of = [&](int block, int which) {
-    return places.parts + (2 * block + which) * static_cast<std::size_t>(kRows * kPitch<kDim>);
+    return static_cast<Sum*>(places.parts) + (2 * block + which) * static_cast<std::size_t>(kRows * kPitch<kDim, Sum>);
   };
   const int units = (form.keys - 1) / kKeys + 1, block = static_cast<int>(blockIdx.x);
   put_sums<kDim>(group, softmax.exponent(0), softmax.exponent(1), softmax.totals[0], softmax.totals[1], sums,
@@ -264,10 +284,63 @@ __device__ __forceinline__ void give_part(const HopperForm& form, const Item& it
   const int first = block_of_unit(form, begin), parts = block_of_unit(form, begin + units - 1) - first + 1;
   if (given + 1 < parts) return;
   const auto row_of = [&](int part, int row) {
-    return part_of(first + part, first_unit_of(form, first + part) < begin ? 1 : 0) + row * kPitch<kDim>;
+    return part_of(first + part, first_unit_of(form, first + part) < begin ? 1 : 0) + row * kPitch<kDim, Sum>;
   };
   join_rows<T, kDim, kDim / 16>(form, item, 0, kRows, parts, row_of, static_cast<int>(threadIdx.x),
-                                kGroups * hw::kWarpgroup, places);
+                                kGroups * hw::kWarpgroup, places, scale_of);
+}
+
+/// What a block will get of a tile that its cluster shares, announced by one thread.
+template <class Sum, int kRows, int kDim>
+__device__ __forceinline__ void expect_rows(const HopperForm& form, hw::Barrier& received) {
+  if (form.split == 1) return;
+  const int rank = static_cast<int>(blockIdx.x) % form.split;
+  const int rows = kRows * (rank + 1) / form.split - kRows * rank / form.split;
+  hw::arrive_expecting(received, (form.split - 1) * rows * kPitch<kDim, Sum> * static_cast<int>(sizeof(Sum)));
+}
+
+/// Sends every other block of the cluster its rows; one thread.
+template <class Sum, int kRows, int kDim>
+__device__ __forceinline__ void send_rows(const HopperForm& form, int rank, std::uint32_t sums, hw::Barrier& received) {
+  constexpr int kBytes = kPitch<kDim, Sum> * static_cast<int>(sizeof(Sum));
+  const int split = form.split, share_rows = form.share_rows;
+  for (int i = 1; i < split; ++i) {
+    const int to = (rank + i) % split;  // not all to the same at once
+    const int begin = kRows * to / split, end = kRows * (to + 1) / split;
+    const std::uint32_t there = sums + (kRows + (rank - (rank > to ? 1 : 0)) * share_rows) * kBytes;
+    hw::copy_to_block(hw::address_in(there, to), sums + begin * kBytes, (end - begin) * kBytes,
+                      hw::address_in(hw::shared_address(&received), to));
+  }
+}
+
+/// All of a shared tile that follows its sums: the last item of a block, so that the rings are free.
+template <class T, class Sum, int kGroups, int kDim, class SoftmaxOfGroup, class ScaleOf = Unscaled>
+__device__ __forceinline__ void share_results(const HopperForm& form, const Item& item, int group,
+                                              const SoftmaxOfGroup& softmax, const float (&sums)[kDim / 2],
+                                              std::byte* ring, hw::Barrier& received, const HopperPlaces& places,
+                                              const ScaleOf& scale_of = {}) {
+  constexpr int kRows = kGroups * kGroupRows;
+  const auto meet = [] { hw::meet(kAllMeet, kGroups * hw::kWarpgroup); };
+  const int rank = static_cast<int>(blockIdx.x) % form.split;
+  auto* const stored = reinterpret_cast<Sum*>(ring);
+  meet();  // the rings are read no more
+  hw::arrive_in_cluster();
+  put_sums<kDim>(group, softmax.exponent(0), softmax.exponent(1), softmax.totals[0], softmax.totals[1], sums, stored);
+  hw::fence_for_copies();
+  meet();
+  hw::wait_for_cluster();  // nor those of others
+  if (threadIdx.x == 0) send_rows<Sum, kRows, kDim>(form, rank, hw::shared_address(ring), received);
+  hw::wait(received, 0);
+  __syncwarp();
+  hw::arrive_in_cluster();
+  const int begin = kRows * rank / form.split, end = kRows * (rank + 1) / form.split;
+  const auto row_of = [&](int part, int row) {
+    return stored + (part == rank ? row : kRows + (part - (part > rank ? 1 : 0)) * form.share_rows + row - begin) *
+                        kPitch<kDim, Sum>;
+  };
+  join_rows<T, kDim, 1>(form, item, begin, end, form.split, row_of, static_cast<int>(threadIdx.x),
+                        kGroups * hw::kWarpgroup, places, scale_of);
+  hw::wait_for_cluster();  // until then copies of other blocks read this shared memory
 }
 
 #endif  // HR_HAS_HOPPER

@@ -21,9 +21,9 @@ inline constexpr int kMostBiasStages = 4;     ///< of a bias that is copied
 /// Pieces of a head of `dim` elements in shared memory.
 constexpr int pieces_of(int dim) { return (dim - 1) / kPieceDim + 1; }
 
-/// Floats of a row of sums that blocks send each other: the sums, the numbers that they are relative to, and
-/// padding that shifts each row to other banks.
-constexpr int sums_pitch(int dim) { return dim + 4; }
+/// Elements, of `size` bytes, of a row of sums that blocks send each other: the sums, the numbers that they are
+/// relative to, and padding that shifts each row to other banks.
+constexpr int sums_pitch(int dim, int size = sizeof(float)) { return dim + 16 / size; }
 
 /// Bytes of a stage of a bias: 16-bit floats.
 constexpr int bias_bytes(int queries, int keys) { return queries * keys * 2; }
@@ -90,7 +90,7 @@ struct HopperPlaces {
   void* out = nullptr;
   float* logsumexp = nullptr;  // may be null
   const void* bias = nullptr;  // of the form's kind
-  float* parts = nullptr;      // if keys are spread: sums of two parts of tiles for each block,
+  void* parts = nullptr;       // if keys are spread: sums of two parts of tiles for each block,
   int* given = nullptr;        // and how many parts there are of each of these tiles
 };
 
