@@ -43,7 +43,7 @@ demo: build  ## draw from prompts, make a video from a video, and measure every 
 	mkdir -p out/demo
 	build/release/headroom run fashion-flux --prompt "an ankle boot" --prompt "a red dress" --opt fast --out out/demo/prompt.png
 	build/release/headroom stream live-ink --input scene:64x64@25:100 --out out/demo/stream.y4m --save out/demo/stream.json
-	build/release/headroom ladder models/fashion-flux --batch 4 --max-rounds 4 --out out/demo
+	build/release/headroom ladder models/fashion-flux --batch 2 --max-rounds 4 --out out/demo
 	build/release/headroom report out/demo --out out/demo
 
 quality: build  ## the same, judging quality on 500 images, into out/quality
