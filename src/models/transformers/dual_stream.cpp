@@ -136,6 +136,15 @@ ValueId DualStream::attention_in(const std::vector<Span>& windows, const Heads& 
   return b_.concat(parts, 1);
 }
 
+ValueId DualStream::attention_of_rows(const Heads& heads, const std::vector<Rotation>& rotations) {
+  std::vector<ValueId> parts;
+  for (const Rotation& rotation : rotations) {
+    const auto own = [&](ValueId x) { return b_.slice(x, 0, std::ssize(parts), 1); };
+    parts.push_back(attention_in({}, {own(heads.q), own(heads.k), own(heads.v)}, rotation));  // [1, tokens, dim]
+  }
+  return b_.concat(parts, 0);
+}
+
 ValueId DualStream::gated(ValueId x) {
   const std::vector<ValueId> halves = b_.chunk(x, 2, b_.shape(x).rank() - 1);
   return b_.mul(b_.silu(halves[0]), halves[1]);

@@ -26,8 +26,7 @@ class ZImage {
         params_(params),
         layers_(builder, params, config.n_heads, config.head_dim(),
                 {.has_bias = false, .eps = kHeadNormEps, .rope_theta = config.rope_theta}),
-        ends_(builder, params, config.n_heads, config.head_dim()),
-        rotation_{} {}
+        ends_(builder, params, config.n_heads, config.head_dim()) {}
 
   ValueId forward() {
     lay_out();
@@ -36,37 +35,41 @@ class ZImage {
     // Each image before its text.
     ValueId tokens = kNoValue;
     std::vector<ValueId> ids;
-    std::vector<DualStream::Span> windows, images;
+    std::vector<Span> windows, images;
     if (is_packed()) {
       std::vector<ValueId> parts;
       std::int64_t first = 0, first_text = 0;
       for (std::int64_t row = 0; row < batch_; ++row) {
         const std::int64_t of_text = text_tokens_[static_cast<std::size_t>(row)];
-        parts.push_back(b_.slice(image, 1, row * padded_image_, padded_image_));
+        parts.push_back(b_.slice(image, 0, row, 1));
         parts.push_back(b_.slice(text, 1, first_text, of_text));
         windows.push_back({first, padded_image_ + of_text});
-        images.push_back({first, image_tokens_});
+        images.push_back({first, padded_image_});
         first += padded_image_ + of_text;
         first_text += of_text;
       }
       tokens = b_.concat(parts, 1);
     } else {
       tokens = b_.concat({image, text}, 1);
-      images.push_back({0, image_tokens_});
+      images.push_back({0, padded_image_});
     }
     for (const std::int64_t of_text : text_tokens_) {
       ids.push_back(image_ids(of_text));
       ids.push_back(text_ids(of_text));
     }
-    set_positions(ids);
+    set_positions(ids, std::move(windows));
     for (std::int64_t i = 0; i < config_.n_layers; ++i)
-      tokens = modulated_block("layers." + std::to_string(i), tokens, temb, windows);
+      tokens = modulated_block("layers." + std::to_string(i), tokens, temb);
     std::vector<ValueId> rows;
     for (const auto& [first, size] : images) rows.push_back(b_.slice(tokens, 1, first, size));
-    return head(rows.size() == 1 ? rows.front() : b_.concat(rows, 0), temb);
+    // Padding goes last, so that the blocks have one residual stream.
+    const ValueId velocity = head(rows.size() == 1 ? rows.front() : b_.concat(rows, 0), temb);
+    return padded_image_ == image_tokens_ ? velocity : b_.slice(velocity, 1, 0, image_tokens_);
   }
 
  private:
+  using Span = DualStream::Span;
+
   [[nodiscard]] bool is_packed() const { return !inputs_.text_lengths.empty(); }
 
   void lay_out() {
@@ -95,7 +98,7 @@ class ZImage {
       text = ends_.linear("1", norm("0", text), config_.dim);
     }
     std::vector<ValueId> parts, ids;
-    std::vector<DualStream::Span> windows;
+    std::vector<Span> windows;
     std::int64_t first = 0, first_padded = 0;
     for (std::size_t i = 0; i < lengths_.size(); ++i) {
       const ValueId own = lengths_.size() == 1 ? text : b_.slice(text, 1, first, lengths_[i]);
@@ -106,29 +109,25 @@ class ZImage {
       first_padded += text_tokens_[i];
     }
     text = parts.size() == 1 ? parts.front() : b_.concat(parts, 1);
-    set_positions(ids);
+    set_positions(ids, std::move(windows));
     for (std::int64_t i = 0; i < config_.n_refiner_layers; ++i) {
       const auto scope = b_.scope("context_refiner." + std::to_string(i));
-      text = b_.add(text, norm("attention_norm2", attention(norm("attention_norm1", text), windows)));
+      text = b_.add(text, norm("attention_norm2", attention(norm("attention_norm1", text))));
       text = b_.add(text, norm("ffn_norm2", feed_forward(norm("ffn_norm1", text))));
     }
     return text;
   }
 
-  /// [batch, padded image tokens, dim], or of packed rows [1, all of these, dim]
+  /// [batch, padded image tokens, dim]
   ValueId refined_image(ValueId temb) {
     ValueId image = ends_.linear("all_x_embedder.2-1", inputs_.hidden_states, config_.dim);
     image = padded("x_pad_token", image, padded_image_);
-    std::vector<ValueId> ids;
-    std::vector<DualStream::Span> windows;
-    if (is_packed()) {
-      image = b_.reshape(image, {1, batch_ * padded_image_, config_.dim});
-      for (std::int64_t row = 0; row < batch_; ++row) windows.push_back({row * padded_image_, padded_image_});
-    }
-    for (const std::int64_t of_text : text_tokens_) ids.push_back(image_ids(of_text));
-    set_positions(ids);
+    windows_.clear();
+    rotations_.clear();
+    for (const std::int64_t of_text : text_tokens_)
+      rotations_.push_back(layers_.rotation(image_ids(of_text), config_.axes_dims));
     for (std::int64_t i = 0; i < config_.n_refiner_layers; ++i)
-      image = modulated_block("noise_refiner." + std::to_string(i), image, temb, windows);
+      image = modulated_block("noise_refiner." + std::to_string(i), image, temb);
     return image;
   }
 
@@ -141,8 +140,9 @@ class ZImage {
     return b_.concat({x, b_.broadcast(one, {rows, missing, config_.dim})}, 1);
   }
 
-  void set_positions(const std::vector<ValueId>& ids) {
-    rotation_ = layers_.rotation(ids.size() == 1 ? ids.front() : b_.concat(ids, 0), config_.axes_dims);
+  void set_positions(const std::vector<ValueId>& ids, std::vector<Span> windows) {
+    rotations_ = {layers_.rotation(ids.size() == 1 ? ids.front() : b_.concat(ids, 0), config_.axes_dims)};
+    windows_ = std::move(windows);
   }
 
   /// (1, 0, 0), (2, 0, 0), ..., also of padding: [tokens, axes]
@@ -161,8 +161,7 @@ class ZImage {
     return b_.pad(ids, {0, 0}, {padded_image_ - image_tokens_, 0});
   }
 
-  ValueId modulated_block(const std::string& name, ValueId x, ValueId temb,
-                          const std::vector<DualStream::Span>& windows) {
+  ValueId modulated_block(const std::string& name, ValueId x, ValueId temb) {
     const auto block = b_.block(name);
     const std::vector<ValueId> mod = [&] {
       const auto scope = b_.scope("adaLN_modulation");
@@ -174,7 +173,7 @@ class ZImage {
     const auto gated = [&](ValueId gate, ValueId branch) {
       return layers_.gated_residual(x, b_.tanh(of_tokens(gate)), branch);
     };
-    x = gated(mod[1], norm("attention_norm2", attention(scaled("attention_norm1", mod[0]), windows)));
+    x = gated(mod[1], norm("attention_norm2", attention(scaled("attention_norm1", mod[0]))));
     x = gated(mod[3], norm("ffn_norm2", feed_forward(scaled("ffn_norm1", mod[2]))));
     return x;
   }
@@ -182,10 +181,12 @@ class ZImage {
   /// [rows, dim] -> [rows, 1, dim]
   ValueId of_tokens(ValueId vector) { return b_.reshape(vector, {b_.shape(vector)[0], 1, config_.dim}); }
 
-  ValueId attention(ValueId x, const std::vector<DualStream::Span>& windows) {
+  ValueId attention(ValueId x) {
     const auto scope = b_.scope("attention");
-    return layers_.linear("to_out.0", layers_.attention_in(windows, layers_.project(kZImageProjection, x), rotation_),
-                          config_.dim);
+    const DualStream::Heads heads = layers_.project(kZImageProjection, x);
+    const ValueId context = rotations_.size() == 1 ? layers_.attention_in(windows_, heads, rotations_.front())
+                                                   : layers_.attention_of_rows(heads, rotations_);
+    return layers_.linear("to_out.0", context, config_.dim);
   }
 
   ValueId feed_forward(ValueId x) {
@@ -214,8 +215,10 @@ class ZImage {
   const ZImageConfig& config_;
   const ZImageInputs& inputs_;
   const ParamSource& params_;
-  DualStream layers_, ends_;       // of the blocks, without biases, and of what is around them, with biases
-  DualStream::Rotation rotation_;  // of the blocks that are built
+  DualStream layers_, ends_;  // of the blocks, without biases, and of what is around them, with biases
+  // Of the blocks that are built: the positions of all rows or of each, and the tokens that attend to each other.
+  std::vector<DualStream::Rotation> rotations_;
+  std::vector<Span> windows_;
   std::int64_t batch_ = 0, image_tokens_ = 0, padded_image_ = 0;
   std::vector<std::int64_t> lengths_, text_tokens_;  // of the texts, without and with padding; one if all are equal
 };
