@@ -26,7 +26,7 @@ set(fuzzed
     models/autoencoders/autoencoder_kl_config.cpp models/autoencoders/autoencoder_kl_qwen_image_config.cpp models/autoencoders/autoencoder_tiny_config.cpp models/config.cpp
     models/language_models/gpt2_config.cpp models/text_encoders/clip_text_config.cpp models/text_encoders/language_model_config.cpp models/text_encoders/t5_encoder_config.cpp
     models/text_encoders/text_encoder_config.cpp
-    models/transformers/flux2_config.cpp models/transformers/flux3_config.cpp models/transformers/flux_config.cpp models/transformers/qwen_image_config.cpp
+    models/transformers/flux2_config.cpp models/transformers/flux3_config.cpp models/transformers/flux_config.cpp models/transformers/qwen_image_config.cpp models/transformers/z_image_config.cpp
     models/unets/live_stream_unet_config.cpp models/unets/unet2d_condition_config.cpp
     models/unets/unet2d_config.cpp models/unets/unet_config.cpp
     ${schedules}

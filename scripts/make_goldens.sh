@@ -39,12 +39,14 @@ make_tokens() {
 }
 
 mkdir -p "$out"
-for kind in flux flux3 qwen_image pipelines lora adapters qwen_image_adapters live_stream samplers step_caches text train vae gradients gguf single_files; do mkdir -p "$out/$kind"; done
+for kind in flux flux3 qwen_image z_image pipelines lora adapters qwen_image_adapters live_stream samplers step_caches text train vae gradients gguf single_files; do mkdir -p "$out/$kind"; done
 make_kind flux flux python3 $goldens/make_flux.py --out "$out/flux"
 make_kind qwen-image qwen_image python3 $goldens/make_qwen_image.py --out "$out/qwen_image"
+make_kind z-image z_image python3 $goldens/make_z_image.py --out "$out/z_image"
 make_kind flux3 flux3 python3 $goldens/make_flux3.py --out "$out/flux3"
 make_kind flux-pipelines pipelines python3 $goldens/make_flux_pipelines.py --out "$out/pipelines"
 make_kind qwen-image-pipelines pipelines python3 $goldens/make_qwen_image_pipelines.py --out "$out/pipelines"
+make_kind z-image-pipelines pipelines python3 $goldens/make_z_image_pipelines.py --out "$out/pipelines"
 make_kind flux3-pipelines pipelines python3 $goldens/make_flux3_pipelines.py --out "$out/pipelines"
 make_kind stable-diffusion pipelines python3 $goldens/make_stable_diffusion.py --out "$out/pipelines"
 make_kind gguf gguf python3 $goldens/make_gguf.py --out "$out/gguf"

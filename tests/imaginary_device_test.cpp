@@ -37,6 +37,7 @@ const std::vector<Case> kCases = {
     {"flux3/base"},
     {"flux3/flux2-klein"},
     {"qwen_image/wide"},
+    {"z_image/odd"},
     {"vae/flux"},
     {"vae/flux2"},
     {"vae/qwen-image"},

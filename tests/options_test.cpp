@@ -303,7 +303,7 @@ TEST_F(OptionsTest, ModelsFindsPipelinesAndNetworksAtAnyDepth) {
     EXPECT_TRUE(each["class"].is_string());
   }
   EXPECT_THAT(pipelines, testing::ElementsAre("flux-dev", "flux-kontext", "flux-schnell", "flux2-klein", "flux3-base",
-                                              "flux3-distilled", "qwen-image", "sd-1.5", "sd-2.1", "sdxl"));
+                                              "flux3-distilled", "qwen-image", "sd-1.5", "sd-2.1", "sdxl", "z-image"));
   EXPECT_THAT(headroom("models " + source("models")).out,
               AllOf(HasSubstr("/fashion-flux/transformer"), HasSubstr("/live-ink")));
 }

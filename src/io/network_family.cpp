@@ -29,7 +29,7 @@ struct Family {
 constexpr std::string_view kUNet = "UNet2DConditionModel", kFlux = "FluxTransformer2DModel", kVae = "AutoencoderKL",
                            kFlux2 = "Flux2Transformer2DModel", kFlux3 = "Flux3Transformer2DModel",
                            kClip = "CLIPTextModel", kT5 = "T5EncoderModel", kQwenImage = "QwenImageTransformer2DModel",
-                           kQwen25Vl = "Qwen2_5_VLForConditionalGeneration";
+                           kZImage = "ZImageTransformer2DModel", kQwen25Vl = "Qwen2_5_VLForConditionalGeneration";
 
 // The first family whose signs are all there. Names of LDM are those of CompVis' and Stability AI's checkpoints, names
 // of BFL those of Black Forest Labs.
@@ -96,7 +96,8 @@ constexpr Family kFamilies[] = {
      kQwenImage},
     {"Z-Image transformer",
      "its authors",
-     {{{"layers.0.adaLN_modulation.0.weight"}, {"cap_embedder.1.weight", 0, 3840}, {"x_embedder.weight"}}}},
+     {{{"layers.0.adaLN_modulation.0.weight"}, {"cap_pad_token"}, {"x_embedder.weight"}}},
+     kZImage},
     {"Z-Image transformer", "diffusers", {{{"all_x_embedder.2-1.weight"}, {"cap_embedder.1.weight"}}}},
     {"FLUX.3 transformer",
      "diffusers",

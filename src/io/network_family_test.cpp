@@ -43,6 +43,8 @@ TEST(NetworkFamily, RecognizesWhatLibrariesWrite) {
   EXPECT_EQ(network_of_golden("text/clip-g"), "CLIP text encoder of another size / transformers");
   EXPECT_EQ(network_of_golden("text/t5"), "T5 text encoder of another size / transformers");
   EXPECT_EQ(network_of_golden("pipelines/qwen-image/transformer"), "Qwen-Image transformer / diffusers");
+  EXPECT_EQ(network_of_golden("pipelines/z-image/transformer"), "Z-Image transformer / diffusers");
+  EXPECT_EQ(network_of_golden("single_files/z-image.safetensors"), "Z-Image transformer / its authors");
   EXPECT_EQ(network_of_golden("pipelines/qwen-image/vae"), "Qwen-Image autoencoder / diffusers");
   EXPECT_EQ(network_of_golden("text/qwen2.5-vl"), "Qwen2.5-VL of another size / transformers");
   EXPECT_EQ(network_of_golden("text/qwen3"), "Qwen3 language model / transformers");

@@ -20,6 +20,7 @@
 #include "models/transformers/flux2.hpp"
 #include "models/transformers/flux3.hpp"
 #include "models/transformers/qwen_image.hpp"
+#include "models/transformers/z_image.hpp"
 #include "models/unets/live_stream_unet.hpp"
 #include "models/unets/unet2d.hpp"
 #include "models/unets/unet2d_condition.hpp"
@@ -32,6 +33,7 @@ std::span<const ComponentClass> component_classes() {
       flux2_transformer_class(),
       flux3_transformer_class(),
       qwen_image_transformer_class(),
+      z_image_transformer_class(),
       autoencoder_kl_class(),
       autoencoder_kl_flux2_class(),
       autoencoder_kl_qwen_image_class(),

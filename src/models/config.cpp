@@ -69,12 +69,12 @@ std::vector<std::int64_t> read_ints(const nlohmann::json& config, const char* ke
 }
 
 std::vector<std::int64_t> read_rope_axes(const nlohmann::json& config, std::vector<std::int64_t> fallback,
-                                         std::int64_t head_dim) {
-  std::vector<std::int64_t> axes = read_ints(config, "axes_dims_rope", std::move(fallback), 2, kMaxExtent);
+                                         std::int64_t head_dim, const char* key) {
+  std::vector<std::int64_t> axes = read_ints(config, key, std::move(fallback), 2, kMaxExtent);
   for (const std::int64_t axis : axes)
-    if (axis % 2 != 0) fail("config.json: axes_dims_rope is [{}], expected even sizes", fmt::join(axes, ","));
+    if (axis % 2 != 0) fail("config.json: {} is [{}], expected even sizes", key, fmt::join(axes, ","));
   if (const std::int64_t rotated = std::reduce(axes.begin(), axes.end()); rotated != head_dim)
-    fail("config.json: axes_dims_rope add up to {}, expected attention_head_dim, which is {}", rotated, head_dim);
+    fail("config.json: {} add up to {}, expected {}, the channels of a head", key, rotated, head_dim);
   return axes;
 }
 

@@ -41,9 +41,9 @@ void require_class(const nlohmann::json& config, std::string_view class_name);
 [[nodiscard]] std::vector<std::int64_t> read_ints(const nlohmann::json& config, const char* key,
                                                   std::vector<std::int64_t> fallback, std::int64_t low,
                                                   std::int64_t high);
-/// `axes_dims_rope`: even sizes that add up to the size of a head.
+/// Channels of a head by the axis of its positions: even sizes that add up to `head_dim`.
 [[nodiscard]] std::vector<std::int64_t> read_rope_axes(const nlohmann::json& config, std::vector<std::int64_t> fallback,
-                                                       std::int64_t head_dim);
+                                                       std::int64_t head_dim, const char* key = "axes_dims_rope");
 /// A list of `count` numbers, which must be there.
 [[nodiscard]] std::vector<double> read_doubles(const nlohmann::json& config, const char* key, std::int64_t count);
 [[nodiscard]] double read_double(const nlohmann::json& config, const char* key, double fallback);

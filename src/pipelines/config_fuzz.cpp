@@ -24,6 +24,7 @@
 #include "models/transformers/flux2.hpp"
 #include "models/transformers/flux3.hpp"
 #include "models/transformers/qwen_image.hpp"
+#include "models/transformers/z_image.hpp"
 #include "models/unets/live_stream_unet.hpp"
 #include "models/unets/unet2d.hpp"
 #include "models/unets/unet2d_condition.hpp"
@@ -46,6 +47,7 @@ void read_network(const nlohmann::json& config, const std::string& name) {
   if (name == kFlux2Transformer) static_cast<void>(parse_flux2_config(config));
   if (name == kFlux3Transformer) static_cast<void>(parse_flux3_config(config));
   if (name == kQwenImageTransformer) static_cast<void>(parse_qwen_image_config(config));
+  if (name == kZImageTransformer) static_cast<void>(parse_z_image_config(config));
   if (name == "AutoencoderKL" || name == kAutoencoderKLFlux2) static_cast<void>(parse_autoencoder_kl_config(config));
   if (name == "AutoencoderKLQwenImage") static_cast<void>(parse_autoencoder_kl_qwen_image_config(config));
   if (name == "AutoencoderTiny") static_cast<void>(parse_autoencoder_tiny_config(config));

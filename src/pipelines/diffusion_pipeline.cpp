@@ -207,7 +207,7 @@ void DiffusionPipeline::resolve_sampler(const std::optional<SamplerChoice>& choi
   }
 }
 
-/// Normalizes equivalent scales: up to 1 there is no classifier-free guidance.
+/// Normalizes equivalent scales: up to unguided_scale() there is no classifier-free guidance.
 void DiffusionPipeline::resolve_guidance(const RequestOptions& options, const Request& own, Request& request) const {
   request.guidance_scale =
       number_up_to(kMaxGuidance, "the guidance scale", options.guidance_scale.value_or(own.guidance_scale));
@@ -215,10 +215,11 @@ void DiffusionPipeline::resolve_guidance(const RequestOptions& options, const Re
   const double true_cfg_scale =
       number_up_to(kMaxGuidance, "the true CFG scale", options.true_cfg_scale.value_or(own_true_cfg_scale));
   if (is_guided_by_passes())
-    request.guidance_scale = std::max(1.0, request.guidance_scale);
+    request.guidance_scale = std::max(unguided_scale(), request.guidance_scale);
   else if (!kind_.embeds_guidance)
     request.guidance_scale = own.guidance_scale;
-  request.true_cfg_scale = is_guided_by_passes() ? request.guidance_scale : std::max(1.0, true_cfg_scale);
+  request.true_cfg_scale =
+      is_guided_by_passes() ? request.guidance_scale + (1 - unguided_scale()) : std::max(1.0, true_cfg_scale);
   request.classifier_free_guidance = reads_text() && request.true_cfg_scale > 1;
 }
 
@@ -260,8 +261,8 @@ std::vector<IdleOption> DiffusionPipeline::idle_options(const RequestOptions& op
     idle.push_back({"negative_prompt",
                     kind_.is_guided_by_passes
                         ? fmt::format("at a guidance scale of {} there is no classifier-free guidance, which takes "
-                                      "more than 1",
-                                      options.guidance_scale.value_or(request.guidance_scale))
+                                      "more than {}",
+                                      options.guidance_scale.value_or(request.guidance_scale), unguided_scale())
                         : std::string("classifier-free guidance takes a true CFG scale of more than 1")});
   return idle;
 }

@@ -33,7 +33,10 @@ struct DiffusionKind {
   ImageUse image_use = ImageUse::kNone;
   bool embeds_guidance = false;      ///< guidance_scale is an input of the denoiser
   bool is_guided_by_passes = false;  ///< guidance_scale is that of classifier-free guidance, which is off up to 1
-  double true_cfg_scale = 1;         ///< of an image with a negative prompt, if it is left open
+  /// The guidance scale is what is added to the guided prediction: classifier-free guidance is off at 0, and has the
+  /// usual scale less 1.
+  bool guidance_is_added = false;
+  double true_cfg_scale = 1;  ///< of an image with a negative prompt, if it is left open
   GuidanceForm guidance = GuidanceForm::kLinear;
   bool is_flow_map = false;        ///< the denoiser also reads the timestep after each step
   bool shift_is_by_steps = false;  ///< FlowSchedule::is_by_steps
@@ -112,6 +115,8 @@ class DiffusionPipeline : public Pipeline {
   [[nodiscard]] Scheduler scheduler(std::optional<Sampler> named) const;
   void resolve_sampler(const std::optional<SamplerChoice>& choice, Request& request) const;
   [[nodiscard]] bool is_guided_by_passes() const { return kind_.is_guided_by_passes && reads_text(); }
+  /// The guidance scale up to which there is no classifier-free guidance.
+  [[nodiscard]] double unguided_scale() const { return kind_.guidance_is_added ? 0 : 1; }
   void resolve_guidance(const RequestOptions& options, const Request& own, Request& request) const;
   void resolve_strength(const RequestOptions& options, const Request& own, Request& request) const;
   void resolve_texts(const RequestOptions& options, Request& request) const;

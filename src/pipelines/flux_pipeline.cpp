@@ -8,21 +8,13 @@
 #include "models/transformers/flux.hpp"
 #include "pipelines/diffusion_pipeline.hpp"
 #include "pipelines/stages/kontext_sizes.hpp"
+#include "pipelines/stages/token_positions.hpp"
 
 namespace headroom {
 namespace {
 
 constexpr std::int64_t kMaxPromptTokens = 512;  // the longest in the training of FLUX.1
 constexpr double kTrainTimesteps = 1000;        // the transformer's timesteps are noise levels
-
-/// Fills the ids of rows * columns tokens in FLUX's numbering: (image, row, column).
-void number_tokens(std::span<float> ids, std::int64_t image, std::int64_t columns, std::int64_t axes) {
-  for (std::int64_t token = 0; token < std::ssize(ids) / axes; ++token) {
-    const std::int64_t numbers[] = {image, token / columns, token % columns};
-    for (std::int64_t axis = 0; axis < std::min<std::int64_t>(axes, std::ssize(numbers)); ++axis)
-      ids[static_cast<std::size_t>(token * axes + axis)] = static_cast<float>(numbers[axis]);
-  }
-}
 
 /// img_ids [image_tokens + reference_tokens, axes]: the output is image 0, the reference image 1.
 HostTensor make_image_ids(const Request& request, std::int64_t axes) {

@@ -17,6 +17,7 @@
 #include "models/transformers/flux2.hpp"
 #include "models/transformers/flux3.hpp"
 #include "models/transformers/qwen_image.hpp"
+#include "models/transformers/z_image.hpp"
 #include "models/unets/unet2d_condition.hpp"
 #include "passes/step_caches/step_cache.hpp"
 #include "pipelines/flux2_pipeline.hpp"
@@ -27,6 +28,7 @@
 #include "pipelines/qwen_image_pipeline.hpp"
 #include "pipelines/schedules/step_calibration.hpp"
 #include "pipelines/stable_diffusion_pipeline.hpp"
+#include "pipelines/z_image_pipeline.hpp"
 
 namespace headroom {
 namespace {
@@ -61,6 +63,11 @@ constexpr PartNeed kQwenImageNeeds[] = {{"transformer", kQwenImageTransformer},
                                         {"text_encoder", kQwen25Vl},
                                         {"tokenizer", kQwenTokenizer},
                                         {"vae", "AutoencoderKLQwenImage"}};
+constexpr PartNeed kZImageNeeds[] = {{"transformer", kZImageTransformer},
+                                     {"scheduler", kAnyScheduler},
+                                     {"text_encoder", kQwen3},
+                                     {"tokenizer", kQwenTokenizer},
+                                     {"vae", kAutoencoders}};
 constexpr PartNeed kStableDiffusionNeeds[] = {{"unet", kUNet2DCondition},
                                               {"scheduler", kAnyScheduler},
                                               {"text_encoder", kClip},
@@ -95,6 +102,7 @@ constexpr PipelineClass kPipelines[] = {
     {"QwenImageModularPipeline", kQwenImageTransformer, kQwenImageNeeds, open_qwen_image_pipeline,
      make_qwen_image_pipeline},
     {"QwenImagePipeline", kQwenImageTransformer, kQwenImageNeeds, open_qwen_image_pipeline, make_qwen_image_pipeline},
+    {"ZImagePipeline", kZImageTransformer, kZImageNeeds, open_z_image_pipeline, make_z_image_pipeline},
     {"StableDiffusionPipeline", kUNet2DCondition, kStableDiffusionNeeds, open_stable_diffusion_pipeline,
      make_stable_diffusion_pipeline},
     {"StableDiffusionImg2ImgPipeline", kUNet2DCondition, kStableDiffusionNeeds, open_stable_diffusion_pipeline,

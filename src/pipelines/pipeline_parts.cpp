@@ -7,6 +7,7 @@
 #include "base/text/json.hpp"
 #include "base/text/printable.hpp"
 #include "models/config.hpp"
+#include "models/text_encoders/language_model.hpp"
 #include "pipelines/schedules/scheduler.hpp"
 
 namespace headroom {
@@ -145,7 +146,14 @@ std::int64_t output_width(const Component& encoder, std::string_view pass, std::
 TextReader& add_reader(PipelineParts& parts, const PartsSource& source, const EncoderPart& encoder) {
   const fs::path folder = source.tokenizer_folder(encoder.tokenizer);
   Component opened = open_part(source, encoder.part, encoder.class_name);
-  if (!encoder.stacked_layers.empty()) opened.config["text_encoder_out_layers"] = encoder.stacked_layers;
+  if (!encoder.stacked_layers.empty()) {
+    const std::int64_t states = config::read_in(
+        opened.place(), [&] { return parse_language_model_config(opened.config).num_hidden_layers + 1; });
+    std::vector<std::int64_t> layers = encoder.stacked_layers;
+    for (std::int64_t& layer : layers)
+      if (layer < 0) layer += states;
+    opened.config["text_encoder_out_layers"] = layers;
+  }
   TextReader reader{.encoder = opened.part,
                     .pass = std::string(encoder.pass),
                     .tokenizer = open_tokenizer(folder, source.class_of(encoder.tokenizer)),

@@ -78,7 +78,9 @@ struct EncoderPart {
   std::int64_t dropped_tokens = 0;
   bool pads = true;
   std::int64_t pad_multiple = 0;
-  std::vector<std::int64_t> stacked_layers = {};  ///< the layers whose states its pass gives, if it chooses
+  /// The layers whose input states its pass gives, if it chooses; below 0, from the end of the states of all layers, of
+  /// which -1 is the result.
+  std::vector<std::int64_t> stacked_layers = {};
 };
 /// Throws Error if it does not fit the denoiser.
 TextReader& add_reader(PipelineParts& parts, const PartsSource& source, const EncoderPart& encoder);

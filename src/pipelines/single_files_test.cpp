@@ -222,20 +222,27 @@ TEST_F(SingleFileTest, OfATextEncoderInLlamasNamesHasItsWeights) {
                     pipeline_folder("qwen-image") / "text_encoder");
 }
 
-/// The transformers of FLUX.2 and FLUX.3 in the names of Black Forest Labs, completed by the parts of a folder.
-TEST_F(SingleFileTest, OfFlux2AndFlux3ComputesTheSameAsTheFolder) {
+/// Transformers in their authors' names, completed by the parts of a folder.
+TEST_F(SingleFileTest, OfATransformerAloneComputesTheSameAsTheFolder) {
   const auto part = [](const std::string& folder, const char* role) {
     return std::pair<const std::string, std::string>(role, (pipeline_folder(folder) / role).string());
   };
   const struct {
     const char *file, *folder, *others, *class_name;
-  } models[] = {{"flux2-klein.safetensors", "flux2-klein", "flux2-klein", "Flux2KleinPipeline"},
-                {"flux3.safetensors", "flux3-distilled", "flux3-base", "Flux3DistilledModularPipeline"}};
-  for (const auto& [name, folder, others, class_name] : models) {
+    std::pair<std::string, json> axes;
+  } models[] = {
+      {"flux2-klein.safetensors", "flux2-klein", "flux2-klein", "Flux2KleinPipeline", {"axes_dims_rope", {2, 4, 4, 2}}},
+      {"flux3.safetensors",
+       "flux3-distilled",
+       "flux3-base",
+       "Flux3DistilledModularPipeline",
+       {"axes_dims_rope", {2, 4, 4, 2}}},
+      {"z-image.safetensors", "z-image", "z-image", "ZImagePipeline", {"axes_dims", {4, 4, 4}}}};
+  for (const auto& [name, folder, others, class_name, axes] : models) {
     OpenOptions given;
     for (const char* const role : {"text_encoder", "tokenizer", "vae"}) given.parts.insert(part(others, role));
     OpenOptions options = given;
-    options.config = {{"axes_dims_rope", {2, 4, 4, 2}}};
+    options.config = {axes};
     const std::unique_ptr<Pipeline> original =
         open_pipeline(pipeline_folder(folder).string(), std::string(folder) == others ? OpenOptions() : given);
     for (const char* const prefix : {"", "model.diffusion_model."}) {

@@ -13,6 +13,7 @@
 #include "models/transformers/flux2.hpp"
 #include "models/transformers/flux3.hpp"
 #include "models/transformers/qwen_image.hpp"
+#include "models/transformers/z_image.hpp"
 #include "models/unets/unet2d_condition.hpp"
 
 namespace headroom {
@@ -22,7 +23,7 @@ constexpr std::string_view kVae = "AutoencoderKL", kOpenClip = "OpenCLIP";
 constexpr std::string_view kFluxPipeline = "FluxPipeline", kSdPipeline = "StableDiffusionPipeline",
                            kXlPipeline = "StableDiffusionXLPipeline", kSd2 = "Stable Diffusion 2.x",
                            kQwenPipeline = "QwenImagePipeline", kQwenImage = "Qwen-Image", kFlux2 = "FLUX.2 [klein]",
-                           kFlux3 = "FLUX.3 [klein]", kFlux3Base = "FLUX.3 [klein] base";
+                           kFlux3 = "FLUX.3 [klein]", kFlux3Base = "FLUX.3 [klein] base", kZImage = "Z-Image-Turbo";
 
 // The values are those of the published folders. "eos_token_id": 2 in a CLIP is the highest id, whatever its number.
 constexpr ModelFamily kFamilies[] = {
@@ -57,6 +58,10 @@ constexpr ModelFamily kFamilies[] = {
       "scheduler": {"_class_name": "FlowMatchEulerDiscreteScheduler", "num_train_timesteps": 1000, "shift": 1.0,
                     "use_dynamic_shifting": true, "base_shift": 0.5, "max_shift": 0.9, "base_image_seq_len": 256,
                     "max_image_seq_len": 8192, "shift_terminal": 0.02, "time_shift_type": "exponential"}})"},
+    {kZImage, "ZImagePipeline", "transformer", R"({
+      "transformer": {"axes_dims": [32, 48, 48], "rope_theta": 256, "t_scale": 1000, "norm_eps": 1e-5},
+      "scheduler": {"_class_name": "FlowMatchEulerDiscreteScheduler", "num_train_timesteps": 1000, "shift": 3.0,
+                    "use_dynamic_shifting": false}})"},
     {"SDXL", kXlPipeline, "unet", R"({
       "unet": {"channels_per_head": 64, "addition_time_embed_dim": 256, "sample_size": 128},
       "vae": {"scaling_factor": 0.13025, "sample_size": 1024, "force_upcast": true},
@@ -104,9 +109,11 @@ bool is_of(const ModelFamily& family, std::string_view pipeline) {
   return pipeline.starts_with(family.pipeline.substr(0, family.pipeline.size() - kEnd.size()));
 }
 
-/// Whether files of the family hold a transformer alone.
-bool is_transformer_alone(const ModelFamily& family) {
-  return family.name == kFlux2 || family.name == kFlux3 || family.name == kFlux3Base;
+/// The class of the transformer of a family whose files hold that alone; empty for others.
+std::string_view transformer_alone(const ModelFamily& family) {
+  if (family.name == kFlux2) return kFlux2Transformer;
+  if (family.name == kZImage) return kZImageTransformer;
+  return family.name == kFlux3 || family.name == kFlux3Base ? kFlux3Transformer : std::string_view();
 }
 
 constexpr std::string_view kBigG = "CLIP-bigG text encoder", kHuge = "CLIP-H text encoder";
@@ -116,7 +123,7 @@ bool fits(const ModelFamily& family, const NetworkPart& part, const NamedShapes&
   constexpr std::int64_t kFluxChannels = 16;
   const bool is_flux = family.pipeline == kFluxPipeline, is_sd2 = family.name == kSd2;
   const bool is_qwen = family.name == kQwenImage;
-  if (is_transformer_alone(family)) return false;
+  if (!transformer_alone(family).empty()) return false;
   if (part.class_name == kQwen25Vl || is_qwen) return part.class_name == kQwen25Vl && is_qwen;
   if (part.class_name == kVae) return (shapes.extent("decoder.conv_in.weight", 1) == kFluxChannels) == is_flux;
   if (part.class_name == kT5Encoder) return is_flux;
@@ -137,6 +144,7 @@ const ModelFamily* family_of_denoiser(const NetworkPart& part, const NamedShapes
   if (part.class_name == kFlux3Transformer)
     return &named(shapes.has("ref_time_in.in_layer.weight") ? kFlux3 : kFlux3Base);
   if (part.class_name == kQwenImageTransformer) return &named(kQwenImage);
+  if (part.class_name == kZImageTransformer) return &named(kZImage);
   if (part.class_name != kUNet2DCondition) return nullptr;
   if (shapes.has("label_emb.0.0.weight")) return &named("SDXL");
   return &named(has_linear_projections(shapes) ? kSd2 : "Stable Diffusion 1.x");
@@ -155,10 +163,8 @@ FamilyRole role_in(const ModelFamily& family, const NetworkPart& part) {
     if (part.class_name == kQwenImageTransformer) return {std::string(family.denoiser), part.class_name};
     return part.class_name == kQwen25Vl ? FamilyRole{"text_encoder", part.class_name} : FamilyRole{};
   }
-  if (is_transformer_alone(family)) {
-    const bool is_its = part.class_name == (family.name == kFlux2 ? kFlux2Transformer : kFlux3Transformer);
-    return is_its ? FamilyRole{std::string(family.denoiser), part.class_name} : FamilyRole{};
-  }
+  if (const std::string_view alone = transformer_alone(family); !alone.empty())
+    return part.class_name == alone ? FamilyRole{std::string(family.denoiser), part.class_name} : FamilyRole{};
   if (part.class_name == kVae) return {"vae", std::string(kVae)};
   if (part.class_name == (is_flux ? kFluxTransformer : kUNet2DCondition))
     return {std::string(family.denoiser), part.class_name};

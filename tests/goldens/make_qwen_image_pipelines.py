@@ -111,6 +111,11 @@ def make_request(folder, encoder, weights, case, request):
     single = run(load(folder, encoder, torch.float32), request, noise)
     golden = run_double(folder, encoder, request, noise)
     encoder.float().load_state_dict(weights)
+    return golden_tensors(folder, noise, golden, single, narrow)
+
+
+def golden_tensors(folder, noise, golden, single, narrow):
+    """What is stored of a request: all in double precision, and how far others are from it."""
 
     def error(other, name):
         return ((other[name].double() - golden[name]).norm() / golden[name].norm().clamp(min=1e-30)).item()

@@ -12,6 +12,8 @@ autoencoder.
 
 flux-dev.gguf: the transformer with ComfyUI's metadata; matrices whose rows have whole blocks in Q8_0, all others in F32.
 
+z-image.safetensors: the transformer of z-image as its authors publish it, with a norm that nothing reads.
+
 flux2-klein.safetensors, flux3.safetensors: the transformers of flux2-klein and flux3-distilled as Black Forest Labs publish them, the
 latter with a tensor of a head of training.
 
@@ -335,6 +337,21 @@ def flux3(out):
     save_file(bare, out / "flux3.safetensors")
 
 
+def z_image(out):
+    """Queries, keys and values are one matrix."""
+    transformer, named = tensors_in(PIPELINES / "z-image" / "transformer"), {}
+    rules = [(r"^all_x_embedder\.2-1\.", "x_embedder."), (r"^all_final_layer\.2-1\.", "final_layer."), (r"\.to_out\.0\.", ".out."),
+             (r"\.norm_([qk])\.", r".\1_norm.")]
+    for name, tensor in transformer.items():
+        if name.endswith(".to_q.weight"):
+            named[name.replace("to_q", "qkv")] = torch.cat([transformer[name.replace("to_q", f"to_{part}")] for part in "qkv"])
+        elif not re.search(r"\.to_[kv]\.", name):
+            named[rename(name, rules)] = tensor
+    named["norm_final.weight"] = torch.ones(2)
+    require_equal(published.convert_z_image_transformer_checkpoint_to_diffusers(dict(named)), transformer, "Z-Image")
+    save_file(named, out / "z-image.safetensors")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
@@ -345,6 +362,7 @@ def main():
     flux(out)
     flux2(out)
     flux3(out)
+    z_image(out)
     text_encoder(out / "t5.gguf", gguf.MODEL_ARCH.T5ENCODER, PIPELINES / "flux-dev" / "text_encoder_2",
                  skipped=("encoder.embed_tokens.", "decoder."))
     text_encoder(out / "qwen2.5-vl.gguf", gguf.MODEL_ARCH.QWEN2VL, PIPELINES / "qwen-image" / "text_encoder",

@@ -38,9 +38,9 @@ FLUX3 = {"text_encoder": ["transformers", "Qwen3VLForConditionalGeneration"], "t
          "transformer": ["diffusers", "Flux3Transformer2DModel"], "vae": ["diffusers", "AutoencoderKLFlux2"]}
 
 
-def write_text_encoder(folder, is_flux3, ids, generator):
+def write_text_encoder(folder, is_flux3, ids, generator, layers=None):
     folder.mkdir(parents=True)
-    config = dict(LANGUAGE, vocab_size=ids + PADDED, num_hidden_layers=33 if is_flux3 else 28)
+    config = dict(LANGUAGE, vocab_size=ids + PADDED, num_hidden_layers=layers or (33 if is_flux3 else 28))
     rope = dict(rope_type="default", rope_theta=5e6 if is_flux3 else 1e6)
     shared = dict(bos_token_id=0, eos_token_id=1, tie_word_embeddings=True)
     if is_flux3:

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "models/attention.hpp"
+
 namespace headroom {
 namespace {
 
@@ -120,6 +122,27 @@ ValueId DualStream::attention(const Heads& heads, const Rotation& rotation) {
   const ValueId context = b_.matmul(b_.softmax(scores), heads.v);  // [batch, heads, tokens, head_dim]
   const ValueId tokens = b_.transpose(context, {0, 2, 1, 3});      // [batch, tokens, heads, head_dim]
   return b_.reshape(tokens, {b_.shape(tokens)[0], b_.shape(tokens)[1], dim_});
+}
+
+ValueId DualStream::attention_in(const std::vector<Span>& windows, const Heads& heads, const Rotation& rotation) {
+  const double scale = 1.0 / std::sqrt(static_cast<double>(head_dim_));
+  const ValueId q = b_.rope(heads.q, rotation.cos, rotation.sin), k = b_.rope(heads.k, rotation.cos, rotation.sin);
+  if (windows.empty()) return attention_of_heads(b_, q, k, heads.v, scale);
+  std::vector<ValueId> parts;
+  for (const Span& window : windows) {
+    const auto own = [&](ValueId x) { return b_.slice(x, 2, window.first, window.size); };
+    parts.push_back(attention_of_heads(b_, own(q), own(k), own(heads.v), scale));  // [1, window's tokens, dim]
+  }
+  return b_.concat(parts, 1);
+}
+
+ValueId DualStream::attention_of_rows(const Heads& heads, const std::vector<Rotation>& rotations) {
+  std::vector<ValueId> parts;
+  for (const Rotation& rotation : rotations) {
+    const auto own = [&](ValueId x) { return b_.slice(x, 0, std::ssize(parts), 1); };
+    parts.push_back(attention_in({}, {own(heads.q), own(heads.k), own(heads.v)}, rotation));  // [1, tokens, dim]
+  }
+  return b_.concat(parts, 0);
 }
 
 ValueId DualStream::gated(ValueId x) {

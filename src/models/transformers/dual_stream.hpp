@@ -87,6 +87,15 @@ class DualStream {
   Heads project(const ProjectionNames& names, ValueId x);
   /// softmax(rope(q) rope(k)^T / sqrt(head_dim)) v, [batch, heads, tokens, head_dim] -> [batch, tokens, dim]
   ValueId attention(const Heads& heads);
+  /// Tokens next to each other in a stream.
+  struct Span {
+    std::int64_t first, size;
+  };
+  /// The same with other positions. The tokens of each window attend to themselves, in a batch of one; without windows,
+  /// those of each row of the batch.
+  ValueId attention_in(const std::vector<Span>& windows, const Heads& heads, const Rotation& rotation);
+  /// The same of rows of a batch with positions of their own.
+  ValueId attention_of_rows(const Heads& heads, const std::vector<Rotation>& rotations);
   /// The same of queries, keys and values before they are split, [batch, tokens, dim]; the norms are those of `names`.
   ValueId attention_of(const ProjectionNames& names, const Heads& projections);
   /// A block with joint attention over [text, image]; all other layers are separate per stream. `temb` has a row for

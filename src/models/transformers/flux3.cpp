@@ -1,13 +1,11 @@
 #include "models/transformers/flux3.hpp"
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
-#include "models/attention.hpp"
 #include "models/transformers/dual_stream.hpp"
 #include "models/transformers/flux2_common.hpp"
 #include "models/transformers/flux_adapter_names.hpp"
@@ -19,10 +17,7 @@ constexpr const char* kReferences = "image_cond_hidden_states";
 constexpr const char* kReferenceIds = "image_cond_ids";
 constexpr DualStream::ProjectionNames kFlux3Projection = {"to_q", "to_k", "to_v", "norm_q", "norm_k"};
 
-/// Tokens next to each other in a stream.
-struct Span {
-  std::int64_t first, size;
-};
+using Span = DualStream::Span;
 
 class Flux3 {
  public:
@@ -151,24 +146,11 @@ class Flux3 {
     const ValueId x = layers_.modulated_norm("norm", tokens, mod.scale, mod.shift);
     const ValueId attended = [&] {
       const auto scope = b_.scope("attn");
-      return layers_.linear("to_out.0", attention(layers_.project(kFlux3Projection, x), windows), dim_);
+      return layers_.linear("to_out.0", layers_.attention_in(windows, layers_.project(kFlux3Projection, x), rotation_),
+                            dim_);
     }();
     const ValueId fed = layers_.feed_forward("ff", x);
     return layers_.gated_residual(tokens, mod.gate, b_.add(attended, fed));
-  }
-
-  /// Each window of tokens attends to itself; without windows, each row of the batch.
-  ValueId attention(const DualStream::Heads& heads, const std::vector<Span>& windows) {
-    const double scale = 1.0 / std::sqrt(static_cast<double>(config_.attention_head_dim));
-    const ValueId q = b_.rope(heads.q, rotation_.cos, rotation_.sin),
-                  k = b_.rope(heads.k, rotation_.cos, rotation_.sin);
-    if (windows.empty()) return attention_of_heads(b_, q, k, heads.v, scale);
-    std::vector<ValueId> parts;
-    for (const Span& window : windows) {
-      const auto own = [&](ValueId x) { return b_.slice(x, 2, window.first, window.size); };
-      parts.push_back(attention_of_heads(b_, own(q), own(k), own(heads.v), scale));  // [1, window's tokens, dim]
-    }
-    return b_.concat(parts, 1);
   }
 
   /// Places of the joint tokens: all of a row next to each other, its text, image and references. Rows of texts of one

@@ -213,7 +213,10 @@ std::variant<BlockLoop, std::string> find_block_loop(const Graph& graph) {
   found.leaves = read.values[0];
   found.passes = TokenStream(graph, found.rest, rest.end).source(found.leaves);
   if (found.passes != kNoValue) found.enters = TokenStream(graph, found.begin, found.rest).source(found.passes);
-  if (found.enters == kNoValue || found.enters == found.passes)
+  const auto is_stream = [&](ValueId value) {
+    return value != kNoValue && graph.type(value) == graph.type(found.leaves);
+  };
+  if (!is_stream(found.passes) || !is_stream(found.enters) || found.enters == found.passes)
     return "no residual stream goes through all of the blocks";
   return found;
 }

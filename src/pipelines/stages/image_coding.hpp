@@ -9,11 +9,11 @@
 namespace headroom {
 
 /// The layout of the denoiser's latents: the autoencoder's image [batch, channels, rows, columns], or tokens [batch,
-/// rows * columns, 4 channels], each of which is a 2 x 2 patch, channel by channel.
-enum class LatentForm : std::uint8_t { kImage, kTokens };
+/// rows * columns, 4 channels], each of which is a 2 x 2 patch, channel by channel or latent by latent.
+enum class LatentForm : std::uint8_t { kImage, kTokens, kTokensByLatent };
 
 /// Latents along one side of a token; 1 for an image.
-[[nodiscard]] inline std::int64_t latents_along_token(LatentForm form) { return form == LatentForm::kTokens ? 2 : 1; }
+[[nodiscard]] inline std::int64_t latents_along_token(LatentForm form) { return form == LatentForm::kImage ? 1 : 2; }
 /// The shape of one image of this many rows and columns of tokens, without the batch.
 [[nodiscard]] Shape latents_shape(LatentForm form, std::int64_t token_channels, std::int64_t rows,
                                   std::int64_t columns);

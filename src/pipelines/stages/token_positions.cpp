@@ -1,5 +1,6 @@
 #include "pipelines/stages/token_positions.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace headroom {
@@ -8,6 +9,14 @@ namespace {
 constexpr std::int64_t kPositionAxes = 4;
 
 }  // namespace
+
+void number_tokens(std::span<float> ids, std::int64_t image, std::int64_t columns, std::int64_t axes) {
+  for (std::int64_t token = 0; token < std::ssize(ids) / axes; ++token) {
+    const std::int64_t numbers[] = {image, token / columns, token % columns};
+    for (std::int64_t axis = 0; axis < std::min<std::int64_t>(axes, std::ssize(numbers)); ++axis)
+      ids[static_cast<std::size_t>(token * axes + axis)] = static_cast<float>(numbers[axis]);
+  }
+}
 
 HostTensor grid_positions(std::span<const TokenGrid> grids) {
   std::int64_t tokens = 0;

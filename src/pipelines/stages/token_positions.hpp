@@ -6,8 +6,13 @@
 #include "base/tensors/host_tensor.hpp"
 #include "pipelines/request.hpp"
 
-/// Positions of tokens in FLUX.2 and FLUX.3: (image, row, column, place).
 namespace headroom {
+
+/// Fills the ids of rows * columns tokens, [tokens, axes], in the numbering of FLUX.1 and Z-Image: (image, row,
+/// column). Further axes are left alone.
+void number_tokens(std::span<float> ids, std::int64_t image, std::int64_t columns, std::int64_t axes);
+
+// Positions in FLUX.2 and FLUX.3: (image, row, column, place).
 
 /// The tokens of one image.
 struct TokenGrid {

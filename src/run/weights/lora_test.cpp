@@ -402,5 +402,42 @@ TEST(LoraOption, IsAFileAndAWeight) {
     EXPECT_THAT(error_of([&] { static_cast<void>(parse_lora(text)); }), HasSubstr("FILE:WEIGHT")) << text;
 }
 
+/// The names of diffusers and of the authors, whose queries, keys and values are one matrix.
+TEST(ZImageLoras, FindModulesByEveryName) {
+  const TempFolder folder;
+  write_json(folder / "config.json", {{"_class_name", "ZImageTransformer2DModel"},
+                                      {"in_channels", 1},
+                                      {"dim", 12},
+                                      {"n_layers", 1},
+                                      {"n_refiner_layers", 1},
+                                      {"n_heads", 2},
+                                      {"cap_feat_dim", 6},
+                                      {"axes_dims", {2, 2, 2}}});
+  const Component component = open_component(folder.path().string(), {.random_seed = 7});
+  const std::vector<std::string> qkv = {"attention.to_k", "attention.to_q", "attention.to_v"};
+  const struct {
+    const char* name;
+    std::int64_t rows, columns;
+    std::string block;
+    std::vector<std::string> modules;
+  } cases[] = {{"transformer.layers.0.attention.to_q", 12, 12, "layers.0", {"attention.to_q"}},
+               {"diffusion_model.layers.0.attention.to_out.0", 12, 12, "layers.0", {"attention.to_out.0"}},
+               {"diffusion_model.layers.0.attention.out", 12, 12, "layers.0", {"attention.to_out.0"}},
+               {"diffusion_model.context_refiner.0.attention.qkv", 36, 12, "context_refiner.0", qkv},
+               {"lora_unet_layers_0_attention_to_out_0", 12, 12, "layers.0", {"attention.to_out.0"}},
+               {"lora_unet_layers_0_attention_qkv", 36, 12, "layers.0", qkv},
+               {"lora_unet_noise_refiner_0_feed_forward_w1", 32, 12, "noise_refiner.0", {"feed_forward.w1"}},
+               {"layers.0.adaLN_modulation.0", 48, 12, "layers.0", {"adaLN_modulation.0"}}};
+  for (const auto& [name, rows, columns, block, modules] : cases) {
+    write_safetensors(folder / "a.safetensors", {{std::string(name) + ".lora_down.weight", random_f32({2, columns}, 1)},
+                                                 {std::string(name) + ".lora_up.weight", random_f32({rows, 2}, 2)}});
+    const LoraUse use{.file = (folder / "a.safetensors").string()};
+    LoraFiles files;
+    std::vector<std::string> expected;
+    for (const std::string& module : modules) expected.push_back(fmt::format("{}.{}.weight", block, module));
+    EXPECT_THAT(params_of(files.updates({&use, 1}, {&component, 1})), testing::ElementsAreArray(expected)) << name;
+  }
+}
+
 }  // namespace
 }  // namespace headroom
