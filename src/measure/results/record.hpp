@@ -61,178 +61,144 @@ struct Property {
   std::function<Schema(Schema& definitions)> schema;
 };
 
+/// The table of a struct's members whatever the struct is; a struct is a `void` here. Compiled once for all records.
+class MemberTable {
+ public:
+  /// Reads a member of the struct from its value.
+  using Read = std::function<void(const nlohmann::json& value, const JsonMember&, const std::string& place, void* out)>;
+  /// The value of a member of the struct; none if it is left out.
+  using Write = std::function<std::optional<nlohmann::json>(const void* from)>;
+
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  /// The schema of the object. What it refers to is added to the definitions.
+  [[nodiscard]] Schema schema(Schema& definitions) const;
+
+ protected:
+  MemberTable(std::string name, std::string description)
+      : name_(std::move(name)), description_(std::move(description)) {}
+
+  void add(std::string key, bool is_required, std::string description, std::function<Schema(Schema&)> schema, Read read,
+           Write write);
+  void add_constant(std::string key, const std::string& text);
+  void add_group(const MemberTable& table);
+  /// Members of a part lie among those of the struct: all of them, or none. `make` makes the part and gives its place;
+  /// `find` gives the part, null if there is none.
+  void add_part(const MemberTable& table, std::function<void*(void* out)> make,
+                std::function<const void*(const void* from)> find);
+  void add_keyword(const std::string& key, Schema value) { keywords_[key] = std::move(value); }
+
+  /// Throws Error, naming `place`, for what is no object, and for members that are missing, unknown or wrong.
+  void read_into(const nlohmann::json& object, const std::string& place, void* out) const;
+  [[nodiscard]] nlohmann::json write_from(const void* from) const;
+
+ private:
+  void read_members(const nlohmann::json& object, const std::string& place, void* out) const;
+  void write_members(const void* from, nlohmann::json& object) const;
+
+  std::string name_, description_;
+  std::vector<Property> properties_;
+  std::vector<std::function<void(const nlohmann::json&, const std::string&, void*)>> readers_;
+  std::vector<std::function<void(const void*, nlohmann::json&)>> writers_;
+  Schema keywords_ = Schema::object();
+};
+
 /// The table of a struct's members. Members are read in the order of the table.
 template <typename T>
-class Record {
+class Record : public MemberTable {
  public:
   /// `name` is that of its schema, and of an entry of a list in errors: "series 3 of result 1".
   explicit Record(std::string name, std::string description = "")
-      : name_(std::move(name)), description_(std::move(description)) {}
+      : MemberTable(std::move(name), std::move(description)) {}
 
   /// A member that must be there.
   template <typename M>
-  Record& member(std::string key, M T::*value, Field<M> field, std::string description = "") {
+  Record& member(std::string key, M T::*value, const Field<M>& field, std::string description = "") {
     add(std::move(key), true, std::move(description), field.schema, reader_of(value, field),
-        [value, field](const T& record) { return std::optional(field.write(record.*value)); });
+        [value, write = field.write](const void* from) { return std::optional(write(typed(from).*value)); });
     return *this;
   }
   /// A member that may be absent.
   template <typename M>
-  Record& member(std::string key, std::optional<M> T::*value, Field<M> field, std::string description = "") {
+  Record& member(std::string key, std::optional<M> T::*value, const Field<M>& field, std::string description = "") {
     add(std::move(key), false, std::move(description), field.schema, reader_of(value, field),
-        [value, field](const T& record) {
-          return record.*value ? std::optional(field.write(*(record.*value))) : std::nullopt;
+        [value, write = field.write](const void* from) {
+          const std::optional<M>& member = typed(from).*value;
+          return member ? std::optional(write(*member)) : std::nullopt;
         });
     return *this;
   }
   /// A member that is left out if it has the value of a T without members: an empty list, or a default.
   template <typename M>
-  Record& member_unless_default(std::string key, M T::*value, Field<M> field, std::string description = "") {
+  Record& member_unless_default(std::string key, M T::*value, const Field<M>& field, std::string description = "") {
     add(std::move(key), false, std::move(description), field.schema, reader_of(value, field),
-        [value, field](const T& record) {
-          return record.*value == T{}.*value ? std::nullopt : std::optional(field.write(record.*value));
+        [value, write = field.write](const void* from) {
+          const M& member = typed(from).*value;
+          return member == T{}.*value ? std::nullopt : std::optional(write(member));
         });
     return *this;
   }
   /// A member that is always this text.
   Record& constant(std::string key, const std::string& text) {
-    const auto read = [text](const nlohmann::json& json, const JsonMember& member, const std::string& place, T&) {
-      if (json != text) refuse_choice(json, member, place, std::vector{text});
-    };
-    add(
-        std::move(key), true, "",
-        [text](Schema&) {
-          return Schema{{"const", text}};
-        },
-        read, [text](const T&) { return std::optional(nlohmann::json(text)); });
+    add_constant(std::move(key), text);
     return *this;
   }
   /// A member that follows from those before it. On reading, another value is an Error.
   Record& derived(std::string key, std::function<std::string(const T&)> derive, const Schema& schema,
                   std::string description = "") {
     const auto read = [derive](const nlohmann::json& json, const JsonMember& member, const std::string& place,
-                               T& record) {
-      const std::string derived = derive(record);
+                               void* out) {
+      const std::string derived = derive(typed(out));
       if (json != derived)
         fail("the {} of {} is {}, but '{}' follows from its other members", member.key, place, json.dump(), derived);
     };
     add(
         std::move(key), true, std::move(description), [schema](Schema&) { return schema; }, read,
-        [derive](const T& record) { return std::optional(nlohmann::json(derive(record))); });
+        [derive](const void* from) { return std::optional(nlohmann::json(derive(typed(from)))); });
     return *this;
   }
   /// Members of T that lie in an object of their own, under the name of that record.
   Record& group(const Record<T>& record) {
-    add(
-        record.name_, true, "", [record](Schema& definitions) { return record.schema(definitions); },
-        [record](const nlohmann::json& json, const JsonMember& member, const std::string& place, T& out) {
-          record.read_into(json, place_of(member, record.name_, place), out);
-        },
-        [record](const T& out) { return std::optional(record.write(out)); });
+    add_group(record);
     return *this;
   }
   /// A part of T whose members lie among those of T: all of them, or none.
   template <typename Part>
   Record& part(std::optional<Part> T::*value, const Record<Part>& record) {
-    for (const Property& property : record.properties_) {
-      properties_.push_back(property);
-      properties_.back().is_required = false;
-      for (const Property& other : record.properties_)
-        if (other.key != property.key) keywords_["dependentRequired"][property.key].push_back(other.key);
-    }
-    readers_.push_back([value, record](const nlohmann::json& object, const std::string& place, T& out) {
-      const auto is_in = [&](const Property& property) { return object.contains(property.key); };
-      if (!std::ranges::any_of(record.properties_, is_in)) return;
-      Part part{};
-      record.read_members(object, place, part);
-      out.*value = std::move(part);
-    });
-    writers_.push_back([value, record](const T& out, nlohmann::json& object) {
-      if (out.*value) record.write_members(*(out.*value), object);
-    });
+    add_part(
+        record, [value](void* out) -> void* { return &(static_cast<T*>(out)->*value).emplace(); },
+        [value](const void* from) -> const void* {
+          const std::optional<Part>& part = typed(from).*value;
+          return part ? &*part : nullptr;
+        });
     return *this;
   }
   /// A further keyword of the schema: what tables cannot say.
   Record& keyword(const std::string& key, Schema value) {
-    keywords_[key] = std::move(value);
+    add_keyword(key, std::move(value));
     return *this;
   }
-
-  [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
   /// Throws Error, naming `place`, for what is no object, and for members that are missing, unknown or wrong.
   [[nodiscard]] T read(const nlohmann::json& json, const std::string& place) const {
     T record{};
-    read_into(json, place, record);
+    read_into(json, place, &record);
     return record;
   }
-  [[nodiscard]] nlohmann::json write(const T& record) const {
-    nlohmann::json object = nlohmann::json::object();
-    write_members(record, object);
-    return object;
-  }
-  /// The schema of the object. What it refers to is added to the definitions.
-  [[nodiscard]] Schema schema(Schema& definitions) const {
-    Schema schema = Schema::object();
-    if (!description_.empty()) schema["description"] = description_;
-    schema["type"] = "object";
-    schema["additionalProperties"] = false;
-    for (const Property& property : properties_)
-      if (property.is_required) schema["required"].push_back(property.key);
-    for (const auto& [key, value] : keywords_.items()) schema[key] = value;
-    for (const Property& property : properties_) {
-      Schema& member = schema["properties"][property.key] = Schema::object();
-      if (!property.description.empty()) member["description"] = property.description;
-      const Schema described = property.schema(definitions);
-      for (const auto& [key, value] : described.items())
-        if (!member.contains(key)) member[key] = value;
-    }
-    return schema;
-  }
+  [[nodiscard]] nlohmann::json write(const T& record) const { return write_from(&record); }
 
  private:
-  template <typename>
-  friend class Record;
+  static const T& typed(const void* record) { return *static_cast<const T*>(record); }
 
   /// Reads a member; V is M, or an optional of it.
   template <typename V, typename M>
-  static auto reader_of(V T::*value, const Field<M>& field) {
-    return [value, field](const nlohmann::json& json, const JsonMember& member, const std::string& place, T& record) {
-      record.*value = field.read(json, member, place);
-    };
+  static Read reader_of(V T::*value, const Field<M>& field) {
+    return [value, read = field.read](const nlohmann::json& json, const JsonMember& member, const std::string& place,
+                                      void* out) { static_cast<T*>(out)->*value = read(json, member, place); };
   }
-
-  template <typename Read, typename Write>
-  void add(std::string key, bool is_required, std::string description, std::function<Schema(Schema&)> schema, Read read,
-           Write write) {
-    readers_.push_back([key, is_required, read](const nlohmann::json& object, const std::string& place, T& record) {
-      if (is_required || object.contains(key)) read(get(object, key, place), JsonMember{key}, place, record);
-    });
-    writers_.push_back([key, write](const T& record, nlohmann::json& object) {
-      if (auto value = write(record)) object[key] = std::move(*value);
-    });
-    properties_.push_back({std::move(key), is_required, std::move(description), std::move(schema)});
-  }
-
-  void read_into(const nlohmann::json& object, const std::string& place, T& record) const {
-    std::vector<std::string_view> keys;
-    for (const Property& property : properties_) keys.push_back(property.key);
-    check_members(object, keys, place);
-    read_members(object, place, record);
-  }
-  void read_members(const nlohmann::json& object, const std::string& place, T& record) const {
-    for (const auto& read : readers_) read(object, place, record);
-  }
-  void write_members(const T& record, nlohmann::json& object) const {
-    for (const auto& write : writers_) write(record, object);
-  }
-
-  std::string name_, description_;
-  std::vector<Property> properties_;
-  std::vector<std::function<void(const nlohmann::json&, const std::string&, T&)>> readers_;
-  std::vector<std::function<void(const T&, nlohmann::json&)>> writers_;
-  Schema keywords_ = Schema::object();
 };
+
+/// A field that refers to the definition of a table, which is added. The table must outlive it.
+[[nodiscard]] std::function<Schema(Schema& definitions)> reference_to(const MemberTable& table);
 
 /// An object. The record must outlive the field; its schema is a definition under its name.
 template <typename T>
@@ -241,15 +207,7 @@ template <typename T>
                       const nlohmann::json& value, const JsonMember& member,
                       const std::string& place) { return record.read(value, place_of(member, record.name(), place)); },
           .write = [&record](const T& value) { return record.write(value); },
-          .schema =
-              [&record](Schema& definitions) {
-                if (!definitions.contains(record.name())) {
-                  definitions[record.name()];  // its place, before those that it refers to
-                  Schema schema = record.schema(definitions);
-                  definitions[record.name()] = std::move(schema);
-                }
-                return Schema{{"$ref", "#/$defs/" + record.name()}};
-              }};
+          .schema = reference_to(record)};
 }
 
 template <typename M>
