@@ -88,6 +88,15 @@ TEST_F(ProfileTest, ARunWithoutALoopIsAStep) {
   EXPECT_EQ(measured.slices.size(), session.program().steps.size());
 }
 
+TEST_F(ProfileTest, WithoutTimesAloneALaunchCountsWithItsFloor) {
+  const ForwardPass pass = pipeline_->forward_pass({.token_rows = 2, .token_columns = 2, .text_tokens = 16});
+  Session session(compile(pass, {}, backend_->properties().target).program, weights_, *backend_);
+  pass.set_inputs(session);
+  const Profile measured = profile({session, [&](const IterationObserver& observer) { session.run(observer); }},
+                                   *backend_, {.trials = 3, .floor_seconds = 0.01, .times_alone = false});
+  EXPECT_EQ(measured.launches.alone_ms, measured.launches.floor_ms);
+}
+
 TEST_F(ProfileTest, AnOpAloneRunsTheKernelThatAPlanChooses) {
   const OpSpec spec = make_spec(Op::kLinear, {{DType::kF32, {4, 8}}, {DType::kF32, {16, 8}}}, {}, {false, true});
   EXPECT_EQ(spec.outputs.at(0).shape, (Shape{4, 16}));
