@@ -106,7 +106,7 @@ std::int64_t short_loop(const Pipeline& pipeline, const RequestOptions& options)
   return options.switches.has("steps") || request.strength != 0 ? options.steps : std::min(request.steps, kSteps);
 }
 
-constexpr double kSecondsEach = 1;
+constexpr double kSecondsEach = 1, kLongRunSeconds = 3;
 constexpr std::size_t kFewestRuns = 3, kMostRuns = 40;
 
 /// The median step of one run.
@@ -144,11 +144,15 @@ void run_best(std::vector<SwitchPrediction>& predictions, int count, const Profi
     try {
       ProfileSubject subject = prepare(one.set);
       const ProfiledRun changed = subject.run();
-      for (int warmup = 0; warmup < 2; ++warmup) static_cast<void>(step_of_run(changed));
+      static_cast<void>(step_of_run(changed));
+      const double before_ms = steady_clock_ms();
+      static_cast<void>(step_of_run(changed));
+      const bool is_long = steady_clock_ms() - before_ms > 1000 * kLongRunSeconds;
       static_cast<void>(step_of_run(current));
       std::vector<double> current_ms, changed_ms;
       const double end_ms = steady_clock_ms() + 1000 * kSecondsEach;
-      while (current_ms.size() < kFewestRuns || (steady_clock_ms() < end_ms && current_ms.size() < kMostRuns)) {
+      while (current_ms.size() < (is_long ? 1 : kFewestRuns) ||
+             (steady_clock_ms() < end_ms && current_ms.size() < kMostRuns)) {
         current_ms.push_back(step_of_run(current));
         changed_ms.push_back(step_of_run(changed));
       }
