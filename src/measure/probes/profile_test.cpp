@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/test_paths.hpp"
+#include "measure/probes/alone_times.hpp"
 #include "measure/probes/device_times.hpp"
 #include "measure/protocol/op_run.hpp"
 #include "measure/results/describe.hpp"
@@ -104,6 +105,13 @@ TEST_F(ProfileTest, AnOpAloneRunsTheKernelThatAPlanChooses) {
   run.run();
   EXPECT_EQ(run.step().kernel->name(), "onednn.linear");
   EXPECT_EQ(run.step().cost.flops, 2.0 * 4 * 8 * 16);
+}
+
+TEST_F(ProfileTest, AnOpLongerThanTheTimeForItIsTimedOnce) {
+  const OpSpec spec = make_spec(Op::kLinear, {{DType::kF32, {4, 8}}, {DType::kF32, {16, 8}}}, {}, {false, true});
+  AloneTimes short_time(*backend_, {.trials = 4, .max_seconds = 1e-9}), time(*backend_, {.trials = 4});
+  EXPECT_EQ(short_time.times_ms(spec).size(), 1U);
+  EXPECT_EQ(time.times_ms(spec).size(), 4U);
 }
 
 TEST_F(ProfileTest, MeasuresInRounds) {
