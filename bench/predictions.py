@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """predictions.py PROGRAM [--rounds N] -- ARGUMENTS: what `headroom doctor ARGUMENTS` predicts of switches, against what it measures.
+predictions.py --read FILE... -- ARGUMENTS: the same from what such runs printed elsewhere.
 
 Runs `PROGRAM doctor ARGUMENTS --json --run-switches 100` N times (3) and prints one JSON line a switch: the medians over rounds of its
 gain predicted by rates, by launches, and measured, and the stated errors; then one with the median and the worst error of the
@@ -7,6 +8,7 @@ predicted times, and whether the three largest gains are in the measured order. 
 """
 
 import json
+import pathlib
 import statistics
 import subprocess
 import sys
@@ -17,7 +19,11 @@ def predictions_of(program, arguments):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 3, 4):
         sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
-    return [one for one in json.loads(done.stdout)["work"]["predictions"] if "measured" in one]
+    return measured_of(done.stdout)
+
+
+def measured_of(report):
+    return [one for one in json.loads(report)["work"]["predictions"] if "measured" in one]
 
 
 def off(predicted, measured):
@@ -29,10 +35,14 @@ def main():
     if "--" not in sys.argv:
         sys.exit(__doc__)
     own, arguments = sys.argv[1 : sys.argv.index("--")], sys.argv[sys.argv.index("--") + 1 :]
-    rounds = int(own[own.index("--rounds") + 1]) if "--rounds" in own else 3
+    if own[0] == "--read":
+        reports = [measured_of(pathlib.Path(file).read_text(encoding="utf-8")) for file in own[1:]]
+    else:
+        rounds = int(own[own.index("--rounds") + 1]) if "--rounds" in own else 3
+        reports = [predictions_of(own[0], arguments) for _ in range(rounds)]
     found = {}
-    for _ in range(rounds):
-        for one in predictions_of(own[0], arguments):
+    for report in reports:
+        for one in report:
             found.setdefault(one["switch"], []).append(one)
     rows = []
     for switch, ones in found.items():
@@ -42,7 +52,7 @@ def main():
                      "by_launches": median("by_launches", "gain"), "by_launches_error": median("by_launches", "error")})
         print(json.dumps({key: round(value, 4) if isinstance(value, float) else value for key, value in rows[-1].items()}))
     first = lambda key: [row["switch"] for row in sorted(rows, key=lambda row: -row[key])][:3]  # noqa: E731
-    summary = {"arguments": arguments, "rounds": rounds}
+    summary = {"arguments": arguments, "rounds": len(reports)}
     for way in ("by_rates", "by_launches"):
         errors = [off(row[way], row["measured"]) for row in rows]
         summary[way] = {"median_error": round(statistics.median(errors), 4), "worst_error": round(max(errors), 4),

@@ -106,7 +106,7 @@ std::int64_t short_loop(const Pipeline& pipeline, const RequestOptions& options)
   return options.switches.has("steps") || request.strength != 0 ? options.steps : std::min(request.steps, kSteps);
 }
 
-constexpr double kSecondsEach = 2;
+constexpr double kSecondsEach = 1, kLongRunSeconds = 3;
 constexpr std::size_t kFewestRuns = 3, kMostRuns = 40;
 
 /// The median step of one run.
@@ -144,11 +144,15 @@ void run_best(std::vector<SwitchPrediction>& predictions, int count, const Profi
     try {
       ProfileSubject subject = prepare(one.set);
       const ProfiledRun changed = subject.run();
-      for (int warmup = 0; warmup < 2; ++warmup) static_cast<void>(step_of_run(changed));
+      static_cast<void>(step_of_run(changed));
+      const double before_ms = steady_clock_ms();
+      static_cast<void>(step_of_run(changed));
+      const bool is_long = steady_clock_ms() - before_ms > 1000 * kLongRunSeconds;
       static_cast<void>(step_of_run(current));
       std::vector<double> current_ms, changed_ms;
       const double end_ms = steady_clock_ms() + 1000 * kSecondsEach;
-      while (current_ms.size() < kFewestRuns || (steady_clock_ms() < end_ms && current_ms.size() < kMostRuns)) {
+      while (current_ms.size() < (is_long ? 1 : kFewestRuns) ||
+             (steady_clock_ms() < end_ms && current_ms.size() < kMostRuns)) {
         current_ms.push_back(step_of_run(current));
         changed_ms.push_back(step_of_run(changed));
       }
@@ -179,7 +183,8 @@ doctor::ModelFacts look_at_model(const DoctorArguments& arguments, const Engine&
           : AutoRequest{.forward = asked_passes(engine, arguments.pass, options, arguments.size)(0), .denoise = {}};
   const SwitchSet switches = choose_switches(asked, arguments.switches, *engine.backend, request, log).set;
   options.switches = switches;
-  const DeviceTarget target = engine.backend->properties().target;
+  DeviceTarget target = engine.backend->properties().target;
+  target.new_work = NewWork::kTakeOver;  // seconds for each work of each switch otherwise
   const CompileUnder compile_under = [&](const SwitchSet& set) {
     if (!is_whole) return compile(request.forward, set, target);
     RequestOptions switched = options;
@@ -209,11 +214,15 @@ doctor::ModelFacts look_at_model(const DoctorArguments& arguments, const Engine&
   const ProfileObserver observer = [&](std::string_view phase, std::int64_t done, std::int64_t total) {
     progress.show(phase, done, total);
   };
-  const Profile measured = profile(run, *engine.backend, {.trials = 5, .floor_seconds = 0.1}, observer);
+  const Profile measured =
+      profile(run, *engine.backend, {.trials = 5, .floor_seconds = 0.1, .times_alone = false}, observer);
   doctor::add_times(facts, measured, run.session.program());
-  constexpr double kSecondsOfLaunch = 0.05;
-  const std::unique_ptr<LaunchClock> clock =
-      make_launch_clock(*engine.backend, short_protocol(*engine.backend, kSecondsOfLaunch));
+  // Hundreds of launches are timed. Those of a GPU vary little, and their sum is compared with the profile.
+  const std::unique_ptr<LaunchClock> clock = make_launch_clock(
+      *engine.backend,
+      facts.has_launches
+          ? Protocol{.warmup_min = 1, .warmup_max = 5, .trials = 5, .max_seconds = 0.01, .min_trial_ms = 1}
+          : short_protocol(*engine.backend, 0.05));
   facts.predictions =
       predict_switches(subject.compiled, switches, measured_step(measured, facts.has_launches), compile_under, *clock);
   run_best(facts.predictions, arguments.run_switches, run, prepare, observer);

@@ -13,9 +13,11 @@ namespace headroom {
 class AloneTimes {
  public:
   /// `backend` must outlive the object.
-  AloneTimes(Backend& backend, const Protocol& protocol) : backend_(backend), protocol_(protocol) {}
+  AloneTimes(Backend& backend, const Protocol& protocol, NewWork new_work = NewWork::kMeasure)
+      : backend_(backend), protocol_(protocol), new_work_(new_work) {}
 
-  /// The times of single launches. Throws Error if no kernel runs it alone. Valid until the next call.
+  /// The times of single launches; a launch that takes longer than the protocol's max_seconds is timed once. Throws
+  /// Error if no kernel runs it alone. Valid until the next call.
   const std::vector<double>& times_ms(const OpSpec& spec);
   /// The median of them.
   double ms(const OpSpec& spec);
@@ -24,6 +26,7 @@ class AloneTimes {
   using Known = std::pair<OpSpec, std::vector<double>>;
   Backend& backend_;
   Protocol protocol_;
+  NewWork new_work_;
   std::vector<Known> known_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <tuple>
 
 #include "base/error.hpp"
 #include "base/out_of_memory.hpp"
@@ -22,7 +23,7 @@ constexpr double kUncheckedError = 0.25;
 class MeasuredClock final : public LaunchClock {
  public:
   MeasuredClock(Backend& backend, const Protocol& protocol, double load_seconds)
-      : backend_(backend), rates_(backend, protocol), alone_(backend, protocol) {
+      : backend_(backend), rates_(backend, protocol), alone_(backend, protocol, NewWork::kTakeOver) {
     // The widest arithmetic that every device has.
     const Yardstick& load = rates_.gemm("f32");
     for (const double end_ms = steady_clock_ms() + 1000 * load_seconds; steady_clock_ms() < end_ms;) {
@@ -39,7 +40,8 @@ class MeasuredClock final : public LaunchClock {
     return longer_of(launch.cost.bytes, copy, launch.cost.flops, &gemm).ms();
   }
   double alone_ms(const Step& launch) override {
-    if (launch.kernel == nullptr) return cost_ms(launch);
+    if (launch.kernel == nullptr || std::ranges::find(not_alone_, launch.spec) != not_alone_.end())
+      return cost_ms(launch);
     try {
       const std::vector<double>& times = alone_.times_ms(launch.spec);
       // Other work on a CPU only ever lengthens a launch. What it takes of a step is in the step's measured time.
@@ -47,6 +49,7 @@ class MeasuredClock final : public LaunchClock {
     } catch (const OutOfMemory&) {
       throw;
     } catch (const Error&) {
+      not_alone_.push_back(launch.spec);
       return cost_ms(launch);
     }
   }
@@ -71,6 +74,7 @@ class MeasuredClock final : public LaunchClock {
   Backend& backend_;
   MachineRates rates_;
   AloneTimes alone_;
+  std::vector<OpSpec> not_alone_;  // no kernel runs them by themselves
   double submit_ms_ = 0;
 };
 
@@ -99,13 +103,19 @@ struct Distinct {
 /// The launches of a step without repetitions. `launch_ms` as MeasuredStep::launch_ms.
 std::vector<Distinct> distinct_launches(const Program& program, std::span<const double> launch_ms = {}) {
   std::vector<Distinct> all;
+  std::map<std::tuple<const Kernel*, double, double>, std::vector<std::size_t>> with_cost;  // few specs to compare
   for (const int i : launches_of_step(program)) {
     const auto at = static_cast<std::size_t>(i);
     const Step& launch = program.steps[at];
-    auto known = std::ranges::find_if(all, [&](const Distinct& one) { return are_alike(*one.launch, launch); });
-    if (known == all.end()) known = all.insert(all.end(), Distinct{.launch = &launch});
-    ++known->count;
-    if (!launch_ms.empty()) known->in_step_ms += launch_ms[at];
+    std::vector<std::size_t>& similar = with_cost[{launch.kernel, launch.cost.flops, launch.cost.bytes}];
+    auto known = std::ranges::find_if(similar, [&](std::size_t k) { return are_alike(*all[k].launch, launch); });
+    if (known == similar.end()) {
+      known = similar.insert(similar.end(), all.size());
+      all.push_back({.launch = &launch});
+    }
+    Distinct& one = all[*known];
+    ++one.count;
+    if (!launch_ms.empty()) one.in_step_ms += launch_ms[at];
   }
   return all;
 }

@@ -22,10 +22,11 @@ namespace {
 struct Floors {
   explicit Floors(std::size_t launches) : alone_ms(launches), floor_ms(launches), floor_of(launches) {}
 
-  void measure(const Step& launch, std::size_t at, AloneTimes& alone, MachineRates& rates) {
+  /// Without `alone` the launch counts with its floor.
+  void measure(const Step& launch, std::size_t at, AloneTimes* alone, MachineRates& rates) {
     const Floor floor = headroom::floor_of(launch, rates);
     const bool is_contraction = launch.kernel != nullptr && launch.cost.unit == ComputeUnit::kMatrix;
-    alone_ms[at].push_back(is_contraction ? alone.ms(bare(launch.spec)) : floor.ms());
+    alone_ms[at].push_back(alone != nullptr && is_contraction ? alone->ms(bare(launch.spec)) : floor.ms());
     floor_ms[at].push_back(floor.ms());
     floor_of[at] = floor.yardstick->of;
   }
@@ -270,7 +271,7 @@ Profile profile(const ProfiledRun& run, Backend& backend, const ProfileOptions& 
     for (int i = 0; i < count; ++i) {
       profiler.tell("measuring floors", round * count + i + 1, options.rounds * count);
       const auto at = static_cast<std::size_t>(i);
-      floors.measure(program.steps[at], at, alone, rates);
+      floors.measure(program.steps[at], at, options.times_alone ? &alone : nullptr, rates);
       if (profiler.is_in_step(i)) of_step += floors.floor_ms[at].back();
     }
     result.floors.push_back({.wall_ms = {of_step}, .process = round});

@@ -21,6 +21,7 @@ struct ProfileOptions {
   /// With 2 or more, whole steps and floors are measured in this many alternating rounds, each with its share of the
   /// trials and seconds. Both then see the same variations of a shared machine.
   int rounds = 1;
+  bool times_alone = true;  ///< contractions by themselves; no other launches are
 };
 
 /// The rows of the table: launches of one op and kernel, those of one module (`blocks.*.attn.to_q`), or single

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/test_paths.hpp"
+#include "measure/probes/alone_times.hpp"
 #include "measure/probes/device_times.hpp"
 #include "measure/protocol/op_run.hpp"
 #include "measure/results/describe.hpp"
@@ -88,6 +89,15 @@ TEST_F(ProfileTest, ARunWithoutALoopIsAStep) {
   EXPECT_EQ(measured.slices.size(), session.program().steps.size());
 }
 
+TEST_F(ProfileTest, WithoutTimesAloneALaunchCountsWithItsFloor) {
+  const ForwardPass pass = pipeline_->forward_pass({.token_rows = 2, .token_columns = 2, .text_tokens = 16});
+  Session session(compile(pass, {}, backend_->properties().target).program, weights_, *backend_);
+  pass.set_inputs(session);
+  const Profile measured = profile({session, [&](const IterationObserver& observer) { session.run(observer); }},
+                                   *backend_, {.trials = 3, .floor_seconds = 0.01, .times_alone = false});
+  EXPECT_EQ(measured.launches.alone_ms, measured.launches.floor_ms);
+}
+
 TEST_F(ProfileTest, AnOpAloneRunsTheKernelThatAPlanChooses) {
   const OpSpec spec = make_spec(Op::kLinear, {{DType::kF32, {4, 8}}, {DType::kF32, {16, 8}}}, {}, {false, true});
   EXPECT_EQ(spec.outputs.at(0).shape, (Shape{4, 16}));
@@ -95,6 +105,13 @@ TEST_F(ProfileTest, AnOpAloneRunsTheKernelThatAPlanChooses) {
   run.run();
   EXPECT_EQ(run.step().kernel->name(), "onednn.linear");
   EXPECT_EQ(run.step().cost.flops, 2.0 * 4 * 8 * 16);
+}
+
+TEST_F(ProfileTest, AnOpLongerThanTheTimeForItIsTimedOnce) {
+  const OpSpec spec = make_spec(Op::kLinear, {{DType::kF32, {4, 8}}, {DType::kF32, {16, 8}}}, {}, {false, true});
+  AloneTimes short_time(*backend_, {.trials = 4, .max_seconds = 1e-9}), time(*backend_, {.trials = 4});
+  EXPECT_EQ(short_time.times_ms(spec).size(), 1U);
+  EXPECT_EQ(time.times_ms(spec).size(), 4U);
 }
 
 TEST_F(ProfileTest, MeasuresInRounds) {

@@ -78,11 +78,12 @@ Graph graph_of(const OpSpec& spec) {
   return graph;
 }
 
-OpRun::OpRun(Backend& backend, const OpSpec& spec, OpForm form)
+OpRun::OpRun(Backend& backend, const OpSpec& spec, OpForm form, NewWork new_work)
     : spec_(spec), checkpoint_(random_weights(spec)), weights_(backend, checkpoint_) {
   Graph whole = graph_of(spec);
-  Program program =
-      plan(form == OpForm::kApart ? expand(whole) : std::move(whole), backend.properties().target, {.arena = true});
+  DeviceTarget target = backend.properties().target;
+  target.new_work = new_work;
+  Program program = plan(form == OpForm::kApart ? expand(whole) : std::move(whole), target, {.arena = true});
   HR_CHECK(form == OpForm::kApart || program.steps.size() == 1);
   session_ = std::make_unique<Session>(std::make_shared<const Program>(std::move(program)), weights_, backend);
   std::uint64_t stream = 0;

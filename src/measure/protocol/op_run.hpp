@@ -29,7 +29,7 @@ enum class OpForm : std::uint8_t {
 class OpRun {
  public:
   /// Throws Error with each kernel's reason if none runs `spec`. `backend` must outlive the object.
-  OpRun(Backend& backend, const OpSpec& spec, OpForm form = OpForm::kWhole);
+  OpRun(Backend& backend, const OpSpec& spec, OpForm form = OpForm::kWhole, NewWork new_work = NewWork::kMeasure);
 
   /// Launches it once and waits for it.
   void run() { session_->run(); }

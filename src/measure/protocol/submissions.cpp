@@ -11,12 +11,18 @@ namespace headroom {
 namespace {
 
 constexpr double kLeastTrialMs = 1;
-constexpr int kRecorded = 20;  // submissions of a recording that a GPU replays
+constexpr int kMostRecorded = 20;  // submissions of a recording that a GPU replays
+constexpr double kLongestRecordingMs = 20;
 constexpr std::size_t kUnknownCache = std::size_t{256} << 20;
 
 std::size_t cache_of(const Backend& backend) {
   const std::size_t reported = backend.properties().target.cache_bytes;
   return reported == 0 ? kUnknownCache : reported;
+}
+
+/// So many that they hide the launch of a recording: of long work one is enough.
+int recorded_of(double submission_ms) {
+  return static_cast<int>(std::clamp(std::ceil(kLongestRecordingMs / submission_ms), 1.0, double{kMostRecorded}));
 }
 
 /// Random numbers, repeated after a few million: sufficient for timing.
@@ -40,7 +46,7 @@ Protocol short_protocol(const Backend& backend, double max_seconds) {
 }
 
 double launches_in_trial(double launch_ms, bool is_cpu) {
-  const double at_once = is_cpu ? 1 : kRecorded;
+  const double at_once = is_cpu ? 1 : recorded_of(launch_ms);
   return at_once * std::max(1.0, std::ceil(kLeastTrialMs / (at_once * launch_ms)));
 }
 
@@ -52,9 +58,12 @@ Trials time_submissions(Backend& backend, Stream& stream, const std::function<vo
   };
   if (!obstacle_to(Capability::kRecording, backend.properties().target).empty())
     return measure_callable(submit_and_wait, protocol);
+  submit_and_wait();  // what the first one sets up takes no part in the time
+  const double start_ms = steady_clock_ms();
   submit_and_wait();
+  const int recorded = recorded_of(steady_clock_ms() - start_ms);
   const std::unique_ptr<Recording> recording = backend.record(stream, [&] {
-    for (int i = 0; i < kRecorded; ++i) submit();
+    for (int i = 0; i < recorded; ++i) submit();
   });
   Trials trials = measure_callable(
       [&] {
@@ -62,7 +71,7 @@ Trials time_submissions(Backend& backend, Stream& stream, const std::function<vo
         stream.synchronize();
       },
       protocol);
-  for (double& ms : trials.wall_ms) ms /= kRecorded;
+  for (double& ms : trials.wall_ms) ms /= recorded;
   return trials;
 }
 

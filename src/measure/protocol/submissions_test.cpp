@@ -20,6 +20,14 @@ TEST(ColdSubmissions, RunOnceForEachTrialAndWarmUp) {
   EXPECT_EQ(runs, cold.wall_ms.size() + static_cast<std::size_t>(cold.warmup));
 }
 
+TEST(Submissions, LongWorkIsRecordedLessOften) {
+  EXPECT_EQ(launches_in_trial(0.01, false), 100);
+  EXPECT_EQ(launches_in_trial(1, false), 20);
+  EXPECT_EQ(launches_in_trial(5, false), 4);
+  EXPECT_EQ(launches_in_trial(100, false), 1);
+  EXPECT_EQ(launches_in_trial(5, true), 1);
+}
+
 TEST(CacheEvictor, GivesItsMemoryBack) {
   const std::unique_ptr<Backend> backend = make_backend(DeviceKind::kCpu, 1);
   {
