@@ -61,6 +61,7 @@ make_kind step-caches step_caches python3 $goldens/make_step_caches.py --models 
 make_kind text-encoders text python3 $goldens/make_text_encoders.py --out "$out/text"
 make_kind prompt-ids text python3 $goldens/make_prompt_ids.py --out "$out/text/qwen2"
 make_kind language-models text python3 $goldens/make_language_models.py --out "$out/text"
+make_kind gguf-tokenizers text python3 $goldens/make_gguf_tokenizers.py --out "$out/text"
 make_kind vae vae python3 $goldens/make_vae.py --out "$out/vae"
 make_kind gradients gradients python3 $goldens/make_gradients.py --goldens $goldens --out "$out/gradients"
 make_kind training train python3 $goldens/make_training.py --text $goldens/text --out "$out/train"

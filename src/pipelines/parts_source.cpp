@@ -15,6 +15,7 @@
 #include "base/text/json.hpp"
 #include "base/text/nearest.hpp"
 #include "base/text/printable.hpp"
+#include "pipelines/gguf_tokenizer.hpp"
 #include "pipelines/schedules/scheduler.hpp"
 #include "pipelines/schedules/scheduler_class.hpp"
 #include "run/hub_cache.hpp"
@@ -28,7 +29,7 @@ namespace fs = std::filesystem;
 constexpr const char* kIndexFile = "model_index.json";
 constexpr const char* kModularIndexFile = "modular_model_index.json";
 constexpr const char* kSchedulerConfig = "scheduler_config.json";
-constexpr std::string_view kSchedulerRole = "scheduler", kTokenizerRole = "tokenizer";
+constexpr std::string_view kSchedulerRole = "scheduler", kTokenizerRole = "tokenizer", kEncoderRole = "text_encoder";
 
 bool is_tokenizer(std::string_view role) { return role.starts_with(kTokenizerRole); }
 
@@ -73,7 +74,7 @@ class FolderParts final : public PartsSource {
     component.part = role;
     return component;
   }
-  [[nodiscard]] fs::path tokenizer_folder(std::string_view role) const override { return part(role); }
+  [[nodiscard]] fs::path tokenizer_path(std::string_view role) const override { return part(role); }
   [[nodiscard]] nlohmann::json scheduler() const override {
     return read_scheduler_config(part(kSchedulerRole) / kSchedulerConfig);
   }
@@ -124,7 +125,7 @@ class FileParts final : public PartsSource {
     component.part = role;
     return component;
   }
-  [[nodiscard]] fs::path tokenizer_folder(std::string_view role) const override { fail_without_part(*this, role); }
+  [[nodiscard]] fs::path tokenizer_path(std::string_view role) const override { fail_without_part(*this, role); }
   [[nodiscard]] nlohmann::json scheduler() const override { return file_.scheduler(); }
 
  private:
@@ -155,7 +156,7 @@ class DenoiserParts final : public PartsSource {
     component.part = role;
     return component;
   }
-  [[nodiscard]] fs::path tokenizer_folder(std::string_view role) const override { fail_without_part(*this, role); }
+  [[nodiscard]] fs::path tokenizer_path(std::string_view role) const override { fail_without_part(*this, role); }
   [[nodiscard]] nlohmann::json scheduler() const override { fail_without_part(*this, kSchedulerRole); }
 
  private:
@@ -184,7 +185,9 @@ class GivenParts final : public PartsSource {
   [[nodiscard]] std::string class_name() const override { return source_->class_name(); }
   [[nodiscard]] fs::path folder() const override { return source_->folder(); }
   [[nodiscard]] bool flag(std::string_view key, bool fallback) const override { return source_->flag(key, fallback); }
-  [[nodiscard]] bool has(std::string_view role) const override { return given(role) || source_->has(role); }
+  [[nodiscard]] bool has(std::string_view role) const override {
+    return given(role) || source_->has(role) || encoder_file(role);
+  }
   [[nodiscard]] std::string class_of(std::string_view role) const override {
     // A tokenizer's folder need not name its class, which is that of the pipeline's.
     if (is_tokenizer(role) && source_->class_of(role).empty()) return std::string(need_of(role).class_name);
@@ -203,10 +206,15 @@ class GivenParts final : public PartsSource {
     component.part = role;
     return component;
   }
-  [[nodiscard]] fs::path tokenizer_folder(std::string_view role) const override {
+  [[nodiscard]] fs::path tokenizer_path(std::string_view role) const override {
     const std::optional<std::string> path = given(role);
-    if (!path) return source_->tokenizer_folder(role);
-    if (!is_folder(*path)) fail("--part {}={}: there is no such folder of a tokenizer", role, *path);
+    if (!path) {
+      if (source_->has(role)) return source_->tokenizer_path(role);
+      const std::optional<std::string> file = encoder_file(role);
+      return file ? fs::path(*file) : source_->tokenizer_path(role);
+    }
+    if (!is_folder(*path) && !has_gguf_tokenizer(*path))
+      fail("--part {}={}: there is no such folder of a tokenizer, nor a GGUF file with one", role, *path);
     return *path;
   }
   [[nodiscard]] nlohmann::json scheduler() const override {
@@ -235,6 +243,13 @@ class GivenParts final : public PartsSource {
   [[nodiscard]] std::optional<std::string> given(std::string_view role) const {
     const auto found = options_.parts.find(role);
     return found == options_.parts.end() ? std::nullopt : std::optional(found->second);
+  }
+  /// The file given for the text encoder of a tokenizer, if the tokenizer lies in it.
+  [[nodiscard]] std::optional<std::string> encoder_file(std::string_view role) const {
+    if (!is_tokenizer(role)) return std::nullopt;
+    std::optional<std::string> file =
+        given(std::string(kEncoderRole) + std::string(role.substr(kTokenizerRole.size())));
+    return file && has_gguf_tokenizer(*file) ? file : std::nullopt;
   }
   [[nodiscard]] const PartNeed& need_of(std::string_view role) const {
     const auto found = std::ranges::find(needs_, role, &PartNeed::role);

@@ -46,8 +46,8 @@ class PartsSource {
   [[nodiscard]] virtual std::string repository_of(std::string_view /*role*/) const { return {}; }
   /// The functions below throw Error if the part is missing or broken. A network's `part` is its role.
   [[nodiscard]] virtual Component open_network(std::string_view role) const = 0;
-  /// The folder of a tokenizer.
-  [[nodiscard]] virtual std::filesystem::path tokenizer_folder(std::string_view role) const = 0;
+  /// The folder of a tokenizer, or a GGUF file that has it.
+  [[nodiscard]] virtual std::filesystem::path tokenizer_path(std::string_view role) const = 0;
   /// The content of a scheduler_config.json.
   [[nodiscard]] virtual nlohmann::json scheduler() const = 0;
 };

@@ -243,7 +243,7 @@ TEST_F(GivenParts, ThatAPipelineDoesNotHaveAreRefused) {
   EXPECT_THAT(error(options), HasSubstr("there is no such folder"));
   options = all_parts();
   options.parts["tokenizer"] = (folder_ / "none").string();
-  EXPECT_THAT(error(options), EndsWith("there is no such folder of a tokenizer"));
+  EXPECT_THAT(error(options), EndsWith("there is no such folder of a tokenizer, nor a GGUF file with one"));
 }
 
 }  // namespace

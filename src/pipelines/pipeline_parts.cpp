@@ -8,6 +8,7 @@
 #include "base/text/printable.hpp"
 #include "models/config.hpp"
 #include "models/text_encoders/language_model.hpp"
+#include "pipelines/gguf_tokenizer.hpp"
 #include "pipelines/schedules/scheduler.hpp"
 
 namespace headroom {
@@ -144,7 +145,7 @@ std::int64_t output_width(const Component& encoder, std::string_view pass, std::
 }
 
 TextReader& add_reader(PipelineParts& parts, const PartsSource& source, const EncoderPart& encoder) {
-  const fs::path folder = source.tokenizer_folder(encoder.tokenizer);
+  const fs::path place = source.tokenizer_path(encoder.tokenizer);
   Component opened = open_part(source, encoder.part, encoder.class_name);
   if (!encoder.stacked_layers.empty()) {
     const std::int64_t states = config::read_in(
@@ -156,7 +157,8 @@ TextReader& add_reader(PipelineParts& parts, const PartsSource& source, const En
   }
   TextReader reader{.encoder = opened.part,
                     .pass = std::string(encoder.pass),
-                    .tokenizer = open_tokenizer(folder, source.class_of(encoder.tokenizer)),
+                    .tokenizer = is_folder(place) ? open_tokenizer(place, source.class_of(encoder.tokenizer))
+                                                  : open_gguf_tokenizer(place),
                     .readings = {},
                     .tokens = encoder.has_request_tokens ? 0 : opened.kind->text_tokens(opened.config),
                     .before = std::string(encoder.before),
@@ -164,7 +166,7 @@ TextReader& add_reader(PipelineParts& parts, const PartsSource& source, const En
                     .dropped_tokens = encoder.dropped_tokens,
                     .pads = encoder.pads,
                     .pad_multiple = encoder.pad_multiple};
-  require_vocabulary(reader.tokenizer, folder, opened);
+  require_vocabulary(reader.tokenizer, place, opened);
   for (const auto& [reading, expected] : encoder.readings) {
     if (const std::int64_t width = output_width(opened, encoder.pass, reading.output);
         expected != 0 && width != expected)

@@ -267,8 +267,7 @@ TEST_F(SingleFileTest, OfQwenImageComputesTheSameAsTheFolder) {
   const fs::path folder = pipeline_folder("qwen-image");
   for (const char* const prefix : {"", "model.diffusion_model."}) {
     OpenOptions options{.parts = {{"vae", (folder / "vae").string()},
-                                  {"tokenizer", (folder / "tokenizer").string()},
-                                  {"text_encoder", single_file("qwen2.5-vl.gguf").string()}},
+                                  {"text_encoder", single_file("qwen2.5-vl.gguf").string()}},  // and the tokenizer
                         .config = {{"axes_dims_rope", {2, 2, 4}},
                                    {"text_encoder.num_attention_heads", 4},
                                    {"text_encoder.num_key_value_heads", 2}}};

@@ -8,7 +8,6 @@
 #include "base/error.hpp"
 #include "base/text/json.hpp"
 #include "text/readers/json_fields.hpp"
-#include "text/readers/sentencepiece_model.hpp"
 #include "text/readers/tokenizer_json.hpp"
 #include "text/unigram.hpp"
 
@@ -77,8 +76,10 @@ TokenizerParts read_t5_json(const std::filesystem::path& path, TokenizerConfig& 
 }
 
 TokenizerParts read_t5_spiece(const std::filesystem::path& path, TokenizerConfig& config) {
-  const std::string& context = path.native();
-  SentencepieceModel model = read_sentencepiece_model(path);
+  return make_t5(read_sentencepiece_model(path), config, path.native());
+}
+
+TokenizerParts make_t5(SentencepieceModel model, TokenizerConfig& config, const std::string& context) {
   for (std::size_t left = config.extra_ids(); left > 0; --left)
     model.pieces.push_back({.text = extra_id(left - 1), .score = 0});
   TokenizerParts parts = make_parts(model.pieces, model.charsmap, context);

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
+#include "text/readers/sentencepiece_model.hpp"
 #include "text/readers/tokenizer_config.hpp"
 #include "text/tokenizer_parts.hpp"
 
@@ -15,8 +17,9 @@ namespace headroom {
 /// Reads a `tokenizer.json`. Sets the defaults of `config`.
 [[nodiscard]] TokenizerParts read_t5_json(const std::filesystem::path& path, TokenizerConfig& config);
 
-/// Reads a `spiece.model`; the pieces "<extra_id_99>" to "<extra_id_0>" are appended. Sets the defaults of
-/// `config`.
+/// Reads a `spiece.model`, for make_t5().
 [[nodiscard]] TokenizerParts read_t5_spiece(const std::filesystem::path& path, TokenizerConfig& config);
+/// Appends the pieces "<extra_id_99>" to "<extra_id_0>". Sets the defaults of `config`. Throws Error with `context`.
+[[nodiscard]] TokenizerParts make_t5(SentencepieceModel model, TokenizerConfig& config, const std::string& context);
 
 }  // namespace headroom

@@ -18,7 +18,7 @@ flux2-klein.safetensors, flux3.safetensors: the transformers of flux2-klein and 
 latter with a tensor of a head of training.
 
 t5.gguf, qwen2.5-vl.gguf: the text encoders of flux-dev and qwen-image in F32 under llama.cpp's names, by the table of its own
-converter (gguf.get_tensor_name_map).
+converter (gguf.get_tensor_name_map), with their tokenizers (make_gguf_tokenizers.py).
 
 Names are written by the rules of the published conversions. diffusers' own readers of single files
 (loaders/single_file_utils.py) must give the tensors of the folder for every network, to the bit, or the script stops.
@@ -34,6 +34,7 @@ import re
 from pathlib import Path
 
 import gguf
+import make_gguf_tokenizers
 import torch
 from diffusers.loaders import single_file_utils as published
 from gguf import GGMLQuantizationType as Type
@@ -238,11 +239,12 @@ def write_gguf(path, tensors):
     writer.close()
 
 
-def text_encoder(path, arch, folder, skipped):
+def text_encoder(path, arch, folder, skipped, add_tokenizer):
     config, tensors = config_of(folder), tensors_in(folder)
     blocks = config.get("num_layers") or config["num_hidden_layers"]
     names = gguf.get_tensor_name_map(arch, blocks)
     writer = gguf.GGUFWriter(path, gguf.MODEL_ARCH_NAMES[arch])
+    add_tokenizer(writer, folder.parent / folder.name.replace("text_encoder", "tokenizer"))
     for name, tensor in tensors.items():
         if name.startswith(skipped):
             continue
@@ -364,9 +366,9 @@ def main():
     flux3(out)
     z_image(out)
     text_encoder(out / "t5.gguf", gguf.MODEL_ARCH.T5ENCODER, PIPELINES / "flux-dev" / "text_encoder_2",
-                 skipped=("encoder.embed_tokens.", "decoder."))
+                 skipped=("encoder.embed_tokens.", "decoder."), add_tokenizer=make_gguf_tokenizers.add_pieces)
     text_encoder(out / "qwen2.5-vl.gguf", gguf.MODEL_ARCH.QWEN2VL, PIPELINES / "qwen-image" / "text_encoder",
-                 skipped=("visual.", "model.visual.", "lm_head."))
+                 skipped=("visual.", "model.visual.", "lm_head."), add_tokenizer=make_gguf_tokenizers.add_byte_pairs)
 
 
 if __name__ == "__main__":

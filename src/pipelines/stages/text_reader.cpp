@@ -31,11 +31,11 @@ std::int64_t TextReader::encoder_ids(std::int64_t ids) const {
   return pads || pad_multiple != 0 ? ids : round_up(ids, kTextStep);
 }
 
-void require_vocabulary(const Tokenizer& tokenizer, const std::filesystem::path& folder, const Component& encoder) {
+void require_vocabulary(const Tokenizer& tokenizer, const std::filesystem::path& place, const Component& encoder) {
   HR_CHECK(encoder.kind->range != nullptr);
   const auto rows = static_cast<std::int64_t>(encoder.kind->range(encoder.config, "input_ids")->high);
   if (tokenizer.vocabulary_size() > rows)
-    fail("{} has {} ids, but the {} of {} embeds {}: the tokenizer is another model's", folder.string(),
+    fail("{} has {} ids, but the {} of {} embeds {}: the tokenizer is another model's", place.string(),
          tokenizer.vocabulary_size(), encoder.kind->name, encoder.name, rows);
 }
 

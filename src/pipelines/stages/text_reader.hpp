@@ -51,8 +51,8 @@ inline constexpr std::int64_t kTextStep = 64;
 /// The input of an encoder for the number of ids of a padded text that are the text's own.
 inline constexpr const char* kTextTokens = "text_tokens";
 
-/// Throws Error if the tokenizer of the folder has ids without an embedding in the encoder; it then belongs to
+/// Throws Error if the tokenizer at a place has ids without an embedding in the encoder; it then belongs to
 /// another model.
-void require_vocabulary(const Tokenizer& tokenizer, const std::filesystem::path& folder, const Component& encoder);
+void require_vocabulary(const Tokenizer& tokenizer, const std::filesystem::path& place, const Component& encoder);
 
 }  // namespace headroom

@@ -9,7 +9,6 @@
 #include "base/error.hpp"
 #include "base/files/file.hpp"
 #include "base/text/json.hpp"
-#include "text/bpe.hpp"
 #include "text/readers/json_fields.hpp"
 
 namespace headroom {
@@ -31,7 +30,7 @@ Vocabulary read_vocabulary(const fs::path& path) {
   return vocabulary;
 }
 
-/// One merge per line, two pieces separated by a space, after a line with the version.
+/// One merge per line, after a line with the version.
 std::vector<Bpe::Merge> read_merges(const fs::path& path) {
   const std::string content = read_file(path);
   std::vector<Bpe::Merge> merges;
@@ -41,10 +40,9 @@ std::vector<Bpe::Merge> read_merges(const fs::path& path) {
     rest.remove_prefix(std::min(rest.size(), text.size() + 1));
     if (text.ends_with('\r')) text.remove_suffix(1);
     if (text.empty() || (line == 1 && text.starts_with("#version"))) continue;
-    const std::size_t space = text.find(' ');
-    if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos)
-      fail("{} has '{}' in line {}, but two pieces were expected", path.native(), text, line);
-    merges.emplace_back(text.substr(0, space), text.substr(space + 1));
+    std::optional<Bpe::Merge> merge = split_merge(text);
+    if (!merge) fail("{} has '{}' in line {}, but two pieces were expected", path.native(), text, line);
+    merges.push_back(std::move(*merge));
   }
   return merges;
 }
@@ -82,12 +80,16 @@ void make_gpt2(TokenizerParts& parts, TokenizerConfig& config) {
 
 }  // namespace
 
-TokenizerParts read_vocab_and_merges(const fs::path& folder, TokenizerConfig& config) {
-  std::string name = config.tokenizer_class();
-  if (name.empty()) name = config.content_of("bos_token") == "<|startoftext|>" ? "CLIPTokenizer" : "GPT2Tokenizer";
-  const fs::path vocab = folder / "vocab.json";
+std::optional<Bpe::Merge> split_merge(std::string_view text) {
+  const std::size_t space = text.find(' ');
+  if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos) return std::nullopt;
+  return Bpe::Merge(text.substr(0, space), text.substr(space + 1));
+}
+
+TokenizerParts make_byte_pairs(BytePairs pairs, TokenizerConfig& config, const std::string& context) {
   TokenizerParts parts;
-  parts.source = vocab.native();
+  parts.source = context;
+  const std::string& name = config.tokenizer_class();
   const bool is_clip = name == "CLIPTokenizer";
   if (is_clip)
     make_clip(parts, config);
@@ -96,22 +98,27 @@ TokenizerParts read_vocab_and_merges(const fs::path& folder, TokenizerConfig& co
   else if (name == "GPT2Tokenizer")
     make_gpt2(parts, config);
   else
-    fail("{} has no tokenizer.json, and its class {} is not CLIPTokenizer, Qwen2Tokenizer or GPT2Tokenizer",
-         folder.native(), name);
+    fail("{} is without a tokenizer.json, and its class {} is not CLIPTokenizer, Qwen2Tokenizer or GPT2Tokenizer",
+         context, name);
 
-  parts.vocabulary = read_vocabulary(vocab);
+  parts.vocabulary = std::move(pairs.vocabulary);
   BpeOptions options{.end_of_word = is_clip ? "</w>" : ""};
   if (const auto unknown = config.content_of("unk_token")) options.unknown = parts.vocabulary.find(*unknown);
-  const fs::path merges = folder / "merges.txt";
-  parts.model = std::make_unique<Bpe>(parts.vocabulary, read_merges(merges), std::move(options), merges.native());
-  config.apply_to(parts, vocab.native());
+  parts.model = std::make_unique<Bpe>(parts.vocabulary, pairs.merges, std::move(options), pairs.merges_context);
+  config.apply_to(parts, context);
   if (is_clip) {
     if (!parts.special.begin || !parts.special.end)
-      fail("{} names no bos_token or no eos_token, which CLIPTokenizer puts around a text", folder.native());
+      fail("{} names no bos_token or no eos_token, which CLIPTokenizer puts around a text", context);
     parts.before = {*parts.special.begin};
     parts.behind = {*parts.special.end};
   }
   return parts;
+}
+
+TokenizerParts read_vocab_and_merges(const fs::path& folder, TokenizerConfig& config) {
+  config.set_default_class(config.content_of("bos_token") == "<|startoftext|>" ? "CLIPTokenizer" : "GPT2Tokenizer");
+  const fs::path vocab = folder / "vocab.json", merges = folder / "merges.txt";
+  return make_byte_pairs({read_vocabulary(vocab), read_merges(merges), merges.native()}, config, vocab.native());
 }
 
 }  // namespace headroom
