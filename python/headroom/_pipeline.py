@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections import OrderedDict
 from collections.abc import Callable
@@ -79,6 +80,22 @@ def _as_list(value: Any, count: int, name: str) -> list[Any]:
     return [value] * count
 
 
+def _whole(value: Any, name: str, least: int, most: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise UsageError(f"{name} is {value!r}, expected a whole number") from None
+    if not least <= number <= most:
+        raise UsageError(f"{name} is {number}, expected {least} to {most}")
+    return number
+
+
+def _text(value: Any, name: str) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise UsageError(f"{name} is {value!r}, expected a string")
+    return value
+
+
 def _requests(
     images: int | None, pictures: list[_headroom.Image], **values: Any
 ) -> list[_headroom._ImageRequest]:
@@ -90,8 +107,13 @@ def _requests(
     if images is None:
         images = max(lengths, default=1)
     lists = {name: _as_list(value, images, name) for name, value in values.items()}
+    lists["label"] = [_whole(label, "label", -(2**63), 2**63 - 1) for label in lists["label"]]
+    seeds = [_whole(seed, "seed", 0, 2**64 - 1) for seed in lists["seed"]]
     if not isinstance(values["seed"], (list, tuple)):
-        lists["seed"] = [values["seed"] + i for i in range(images)]
+        seeds = [_whole(seed + i, "seed", 0, 2**64 - 1) for i, seed in enumerate(seeds)]
+    lists["seed"] = seeds
+    for name in ("prompt", "negative_prompt", "prompt_2"):
+        lists[name] = [_text(text, name) for text in lists[name]]
     return [_headroom._ImageRequest(**dict(zip(lists, row)), pictures=pictures) for row in zip(*lists.values())]
 
 

@@ -133,17 +133,38 @@ class Session(_headroom._Session):
         self.copies.pop(name, None)
 
 
-def empty(shape: "int | tuple[int, ...]", dtype: str = "f32") -> Any:
-    """An array of numpy at an address that sessions on a CPU bind without a copy; its elements are undefined."""
+def _numpy_dtype(dtype: Any) -> Any:
+    """numpy's dtype of a name ('f32', 'float32'), of numpy's own, or of a type such as numpy.float32."""
+    import numpy
+
+    # A name is ours before it is numpy's, which reads 'i8' as 8 bytes.
+    name = _NUMPY_NAMES.get(dtype, dtype) if isinstance(dtype, str) else None
+    if name in _NUMPY_NAMES.values():
+        return numpy.dtype(name)
+    if name is None and dtype is not None:
+        try:
+            kind = numpy.dtype(dtype)
+        except TypeError:
+            kind = None
+        if kind is not None and kind.isnative and kind.name in _NUMPY_NAMES.values():
+            return kind
+    raise UsageError(f"the dtype is {dtype!r}, expected one of {', '.join(_NUMPY_NAMES)}, or numpy's for one of these")
+
+
+def empty(shape: "int | tuple[int, ...]", dtype: Any = "f32") -> Any:
+    """An array of numpy at an address that sessions on a CPU bind without a copy; its elements are undefined.
+
+    `dtype` is a name ('f32', 'float32'), or one of numpy's types.
+    """
     import math
 
     import numpy
 
     if isinstance(shape, int):
         shape = (shape,)
-    kind = numpy.dtype(_NUMPY_NAMES[dtype]) if dtype in _NUMPY_NAMES else None
-    if kind is None:
-        raise UsageError(f"numpy has no {dtype}; expected one of {', '.join(_NUMPY_NAMES)}")
+    if any(extent < 0 for extent in shape):
+        raise UsageError(f"the shape is {list(shape)}, expected no negative extent")
+    kind = _numpy_dtype(dtype)
     size = math.prod(shape) * kind.itemsize
     memory = numpy.empty(size + 64, numpy.uint8)
     start = -memory.ctypes.data % 64

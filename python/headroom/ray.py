@@ -16,6 +16,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+# pyright: reportAttributeAccessIssue=false
+# Where Ray is not installed, pyright takes this file for it.
 import ray
 
 from ._errors import UsageError

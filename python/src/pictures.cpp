@@ -8,8 +8,11 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cctype>
+#include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "networks.hpp"
@@ -66,6 +69,16 @@ Image image_of(const nb::object& pixels) {
           .pixels = {bytes, bytes + dense.bytes()}};
 }
 
+/// Refuses a name that promises another format than PNG; a name without a suffix promises none.
+void save_png(const Image& image, const std::filesystem::path& path) {
+  const std::string suffix = path.extension().string();
+  std::string lower = suffix;
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (!lower.empty() && lower != ".png")
+    throw Error("'" + path.string() + "' ends in " + suffix + "; what can be written: .png", Error::Kind::kUsage);
+  write_png(path, image);
+}
+
 void bind_image(nb::module_& module) {
   nb::class_<Image>(module, "Image", "An 8-bit image: [height, width, channels]; 1 channel is gray, 3 are RGB.")
       .def(
@@ -82,10 +95,8 @@ void bind_image(nb::module_& module) {
             return PyTensor::of(std::move(pixels));
           },
           "A copy of the pixels, u8 [height, width, channels].")
-      .def(
-          "save", [](const Image& self, const std::filesystem::path& path) { write_png(path, self); }, "path"_a,
-          nb::sig("def save(self, path: str | os.PathLike[str]) -> None"), nb::call_guard<nb::gil_scoped_release>(),
-          "Writes a PNG, which appears complete or not at all.")
+      .def("save", &save_png, "path"_a, nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
+           nb::call_guard<nb::gil_scoped_release>(), "Writes a PNG, which appears complete or not at all.")
       .def(
           "png",
           [](const Image& self) {

@@ -48,7 +48,7 @@ class Numpy(unittest.TestCase):
 
     def test_random_arrays(self):
         random = numpy.random.default_rng(0)
-        for _ in range(3000):
+        for _ in range(100_000):
             array = random_array(random)
             tensor = headroom.from_dlpack(array)
             self.assertEqual(tensor.shape, array.shape)
@@ -72,6 +72,19 @@ class Numpy(unittest.TestCase):
                 headroom.from_dlpack(numpy.zeros(2, kind))
         with self.assertRaisesRegex(TypeError, "an object with __dlpack__"):
             headroom.from_dlpack("a")
+
+    def test_empty_takes_names_and_types_of_numpy(self):
+        for dtype in ("i8", "int8", numpy.int8, numpy.dtype("int8")):
+            array = headroom.empty((2, 0, 3), dtype)
+            self.assertEqual((array.dtype, array.shape), (numpy.dtype("int8"), (2, 0, 3)))
+        array = headroom.empty(3, float)
+        self.assertEqual((array.dtype, array.shape, array.ctypes.data % 64), (numpy.dtype("float64"), (3,), 0))
+        for dtype in ("f4", "bf16", "complex64", numpy.int16, numpy.dtype(">f4"), None, object()):
+            with self.assertRaisesRegex(headroom.UsageError, "^the dtype is .* expected one of f64, f32"):
+                headroom.empty((2, 3), dtype)
+        for shape in (-1, (2, -3), (-2, -3)):
+            with self.assertRaisesRegex(headroom.UsageError, "expected no negative extent"):
+                headroom.empty(shape)
 
     def test_array_converts_only_where_a_copy_is_allowed(self):
         tensor = headroom.from_dlpack(numpy.ones(3, numpy.float32))

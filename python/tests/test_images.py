@@ -104,6 +104,35 @@ class Images(unittest.TestCase):
         with self.assertRaises(TypeError):
             self.pipeline("a", hieght=3)
 
+    def test_invalid_requests_are_refused_in_a_sentence(self):
+        refused = [
+            ({"seed": -1}, "seed is -1, expected 0 to 18446744073709551615"),
+            ({"seed": [1, 2**64]}, "seed is 18446744073709551616, expected"),
+            ({"seed": 2**64 - 1, "label": [1, 2]}, "seed is 18446744073709551616, expected"),
+            ({"seed": "x"}, "seed is 'x', expected a whole number"),
+            ({"seed": 1.5}, "seed is 1.5, expected a whole number"),
+            ({"label": "x"}, "label is 'x', expected a whole number"),
+            ({"label": 2**63}, "label is 9223372036854775808, expected"),
+            ({"prompt": 5}, "prompt is 5, expected a string"),
+            ({"negative_prompt": b"a"}, "negative_prompt is b'a', expected a string"),
+        ]
+        for keywords, words in refused:
+            with self.assertRaisesRegex(headroom.UsageError, words):
+                self.pipeline(**keywords, **REQUEST)
+        largest = self.pipeline("a bag", seed=numpy.uint64(2**64 - 1), **REQUEST)
+        self.assertEqual(self.pipeline("a bag", seed=2**64 - 1, **REQUEST), largest)
+
+    def test_files_of_another_format_are_not_written(self):
+        image = headroom.Image(numpy.zeros((2, 2, 3), numpy.uint8))
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("x.jpg", "x.WEBP"):
+                with self.assertRaisesRegex(headroom.UsageError, f"ends in {name[1:]}; what can be written: .png"):
+                    image.save(os.path.join(folder, name))
+            self.assertEqual(os.listdir(folder), [])
+            for name in ("x", "x.PNG"):
+                image.save(os.path.join(folder, name))
+                numpy.testing.assert_array_equal(read_png(os.path.join(folder, name)), image.numpy())
+
     def test_steps_are_reported(self):
         steps = []
         self.pipeline("a bag", callback=lambda step, milliseconds: steps.append((step, milliseconds > 0)), **REQUEST)

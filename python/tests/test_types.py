@@ -1,6 +1,7 @@
 """The committed stubs are those of the module, and the package has types."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,15 @@ class Types(unittest.TestCase):
                 cwd=ROOT, capture_output=True, text=True,
             )  # fmt: skip
         self.assertEqual(checked.returncode, 0, checked.stdout)
+
+    @unittest.skipIf(shutil.which("node") is None, "pyright runs on Node.js, which is not installed")
+    def test_pyright_is_clean(self):
+        checked = subprocess.run(
+            [sys.executable, "-m", "pyright", "--project", "pyproject.toml", "--pythonpath", sys.executable],
+            cwd=ROOT, capture_output=True, text=True, env={**os.environ, "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"},
+        )  # fmt: skip
+        self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+        self.assertIn("0 errors, 0 warnings", checked.stdout)
 
 
 if __name__ == "__main__":
