@@ -85,6 +85,30 @@ TEST(Decide, TakesFewerSwitchesWhereTimesDoNotDiffer) {
   EXPECT_EQ(decide(dataset, views_of(dataset).front(), 0.01).deploy->measurement->label, "arena");
 }
 
+TEST(Decide, RecommendsNoSwitchThatDeclined) {
+  // The two last are one program, which noise makes differ.
+  Result declined = make_result({"arena", "bf16", "tile"}, twice({8, 8, 8, 8}));
+  declined.configuration.applied = {"arena", "bf16"};
+  declined.configuration.declined = {{.name = "tile", .reason = "no chain of ops gains"}};
+  std::vector<Result> results = {make_result({}, twice({20, 20, 20, 20})),
+                                 make_result({"arena"}, twice({10, 10, 10, 10})),
+                                 make_result({"arena", "bf16"}, twice({9, 9, 9, 9})), declined};
+  test::set_quality(results[2], "psnr_db", 60);
+  test::set_quality(results[3], "psnr_db", 60);
+  const auto decide_on = [](const std::vector<Result>& of) {
+    const Dataset dataset = make_dataset({make_file(of)});
+    const Decision d = decide(dataset, views_of(dataset).front(), 0.01);
+    std::vector<std::string> adopted;
+    for (const Adoption& one : d.adoption)
+      if (one.adopt) adopted.insert(adopted.end(), one.switches.begin(), one.switches.end());
+    EXPECT_EQ(adopted, d.deploy->measurement->switches());
+    return d.deploy->measurement->switches();
+  };
+  EXPECT_THAT(decide_on(results), ElementsAre("arena", "bf16"));
+  results[2].unsettled = "its rounds disagree";
+  EXPECT_THAT(decide_on(results), ElementsAre("arena", "bf16", "tile")) << "the only settled one";
+}
+
 TEST(Decide, TakesNoneThatAnotherIsKnownToBeFasterThan) {
   // The third is the fastest, but not certainly, because its times vary widely; the first two do differ.
   const Dataset dataset = make_dataset(
