@@ -7,6 +7,7 @@
 #include <ranges>
 #include <utility>
 
+#include "base/text/format.hpp"
 #include "report/ladder_view.hpp"
 
 namespace headroom {
@@ -142,6 +143,17 @@ std::optional<Candidate> fastest_below(const Dataset& dataset, const Candidates&
   return fastest == nullptr ? std::nullopt : std::optional(*fastest);
 }
 
+/// Whether late frames wait and come faster than they are taken, and the rate at which they are; else nothing. The rate
+/// is that after the first frame, so that a short stream of a long latency is not taken for a slow one.
+std::optional<double> rate_of_overrun(const Measurement& m) {
+  const std::optional<LatencyRecord>& stream = m.result->latency;
+  if (!stream || !stream->input_fps || stream->drops || stream->shown < 2 || stream->latency_ms.empty()) return {};
+  constexpr double kKept = 0.95;
+  const double seconds = stream->seconds - std::ranges::min(stream->latency_ms) / 1e3;
+  const double rate = static_cast<double>(stream->shown - 1) / seconds;
+  return seconds > 0 && rate < kKept * *stream->input_fps ? std::optional(rate) : std::nullopt;
+}
+
 std::vector<std::string> labels_of(const Candidates& candidates) {
   std::vector<std::string> labels;
   for (const Candidate& c : candidates)
@@ -222,7 +234,13 @@ Decision decide(const Dataset& dataset, const View& view, double max_quality_los
                                                          : allowed;
   };
   for (const Scenario* scenario : view.scenarios)
-    for (Candidate& c : candidates_of(dataset, *scenario, max_quality_loss)) list_of(c).push_back(std::move(c));
+    for (Candidate& c : candidates_of(dataset, *scenario, max_quality_loss))
+      if (const std::optional<double> rate = rate_of_overrun(*c.measurement))
+        decision.overrun.push_back(fmt::format("{} ({} of {} frames a second)", c.measurement->label,
+                                               format_significant(*rate),
+                                               format_significant(*c.measurement->result->latency->input_fps)));
+      else
+        list_of(c).push_back(std::move(c));
   decision.beyond_limit = labels_of(beyond);
   decision.unresolved = labels_of(unresolved);
   decision.unknown = labels_of(unknown);

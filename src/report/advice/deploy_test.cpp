@@ -109,6 +109,42 @@ TEST(Decide, RecommendsNoSwitchThatDeclined) {
   EXPECT_THAT(decide_on(results), ElementsAre("arena", "bf16", "tile")) << "the only settled one";
 }
 
+/// A stream of 40 frames that come at 50 a second. One is taken each `every_ms`, and takes `latency_ms`.
+Result paced_stream(std::vector<std::string> switches, double every_ms, double latency_ms) {
+  Result result = make_result(std::move(switches), {1}, {.kind = SubjectKind::kStream, .name = "stream"});
+  result.trials.clear();
+  LatencyRecord record{.input_fps = 50, .came = 40, .shown = 40};
+  for (std::int64_t i = 0; i < record.came; ++i) {
+    const double arrived = 20.0 * static_cast<double>(i), begins = every_ms * static_cast<double>(i);
+    record.frame.push_back(i);
+    record.arrived_ms.push_back(arrived);
+    record.decode_ms.push_back(0);
+    record.queue_ms.push_back(std::max(0.0, begins - arrived));
+    record.device_ms.push_back(latency_ms);
+    record.encode_ms.push_back(0);
+    record.latency_ms.push_back(record.queue_ms.back() + latency_ms);
+    record.seconds = (arrived + record.latency_ms.back()) / 1e3;
+  }
+  record.statistics = summarize_latency(record.latency_ms);
+  result.latency = std::move(record);
+  return result;
+}
+
+TEST(Decide, RecommendsNoStreamThatFramesOverrun) {
+  const auto decide_on = [](const Result& stream) {
+    const Dataset dataset = make_dataset({make_file({stream})});
+    const View view = views_of(dataset).front();
+    const Decision d = decide(dataset, view, 0.01);
+    EXPECT_EQ(d.deploy.has_value(), d.overrun.empty());
+    return d.overrun;
+  };
+  EXPECT_THAT(decide_on(paced_stream({"arena"}, 80, 80)), ElementsAre("arena (12.5 of 50.0 frames a second)"));
+  EXPECT_THAT(decide_on(paced_stream({"arena"}, 20, 400)), testing::IsEmpty()) << "late, but no later with each frame";
+  Result drops = paced_stream({"arena"}, 80, 80);
+  drops.latency->drops = true;
+  EXPECT_THAT(decide_on(drops), testing::IsEmpty()) << "what it shows is of the latency that it says";
+}
+
 TEST(Decide, TakesNoneThatAnotherIsKnownToBeFasterThan) {
   // The third is the fastest, but not certainly, because its times vary widely; the first two do differ.
   const Dataset dataset = make_dataset(
