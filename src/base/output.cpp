@@ -24,8 +24,8 @@ std::filesystem::path place_of(int descriptor) {
 }  // namespace
 
 void write_output(int descriptor, std::string_view text) {
-  std::string shown = printable(text);
-  if (::isatty(descriptor) == 1 && bar_on_line.exchange(false)) shown.insert(0, kEraseLine);
+  const std::string shown = printable(text);
+  erase_bar();
   for (std::string_view rest = shown; !rest.empty();) {
     const ssize_t written = ::write(descriptor, rest.data(), rest.size());
     if (written < 0 && errno == EINTR) continue;

@@ -84,7 +84,7 @@ Progress::Progress(const std::string& label, std::int64_t total, bool quiet, int
 }
 
 Progress::~Progress() {
-  if (on_line_ && bar_on_line.exchange(false)) print(descriptor_, kEraseLine);
+  if (on_line_) erase_bar();
 }
 
 void Progress::set(std::int64_t done) {
@@ -108,7 +108,7 @@ void Progress::finish() {
   if (form_ == Form::kBar) {
     draw(now_());
     print(descriptor_, "\n");
-    bar_on_line = false;
+    bar_descriptor = kNoBar;
   }
   on_line_ = false;
   form_ = Form::kNone;
@@ -118,7 +118,8 @@ void Progress::draw(Clock::time_point now) {
   const std::string line =
       format_progress(label_, done_, total_, seconds_of(now - start_), columns_of(descriptor_), unit_);
   print(descriptor_, fmt::format("\r{}\x1b[K", line));
-  on_line_ = bar_on_line = true;
+  on_line_ = true;
+  bar_descriptor = descriptor_;
   last_shown_ = now;
 }
 

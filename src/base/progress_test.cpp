@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <termios.h>
+#include <unistd.h>
 
 #include <array>
 #include <cmath>
@@ -195,6 +196,17 @@ TEST(Progress, GoesBeforeWhatIsPrintedAndNotWithIt) {
     EXPECT_EQ(screen.all(), "another");
   }
   EXPECT_EQ(screen.all(), "") << "the bar was erased already";
+}
+
+TEST(Progress, GoesBeforeWhatIsPrintedElsewhere) {
+  const FakeTerminal screen;
+  if (!screen.works()) GTEST_SKIP() << "no pseudo-terminals here";
+  const int pager = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  const Progress progress("steps", 10, false, screen.terminal());
+  EXPECT_THAT(screen.all(), HasSubstr("0/10"));
+  write_output(pager, "a line\n");
+  EXPECT_EQ(screen.all(), "\r\x1b[K");
+  ::close(pager);
 }
 
 TEST(Progress, IsRedrawnTenTimesASecondAtMost) {

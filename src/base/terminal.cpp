@@ -1,6 +1,7 @@
 #include "base/terminal.hpp"
 
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -27,6 +28,14 @@ std::optional<std::size_t> terminal_columns(int descriptor) {
   winsize size{};
   if (::ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return std::nullopt;
   return size.ws_col;
+}
+
+void erase_bar() {
+  constexpr std::string_view kEraseLine = "\r\x1b[K";
+  const int descriptor = bar_descriptor.exchange(kNoBar);
+  if (descriptor == kNoBar) return;
+  // A failure to erase a bar must not fail the work.
+  [[maybe_unused]] const ssize_t written = ::write(descriptor, kEraseLine.data(), kEraseLine.size());
 }
 
 std::size_t output_columns(int descriptor) {

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstddef>
 #include <optional>
-#include <string_view>
 
 namespace headroom {
 
@@ -18,9 +17,11 @@ namespace headroom {
 inline constexpr std::size_t kDefaultColumns = 120;
 inline constexpr std::size_t kFewestColumns = 40;
 
-/// Whether the terminal's line holds a progress bar. Whoever prints next erases the bar first and clears this.
-inline std::atomic<bool> bar_on_line = false;
+/// The descriptor of the terminal that shows a progress bar, or kNoBar.
+inline constexpr int kNoBar = -1;
+inline std::atomic<int> bar_descriptor = kNoBar;
 
-inline constexpr std::string_view kEraseLine = "\r\x1b[K";
+/// Erases the progress bar, if there is one. Whatever is printed erases it first.
+void erase_bar();
 
 }  // namespace headroom

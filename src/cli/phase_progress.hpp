@@ -21,8 +21,6 @@ class PhaseProgress {
     phase_ = phase;
     shown_->set(done);
   }
-  /// Takes the bar away, before something is printed.
-  void clear() { shown_.reset(); }
 
  private:
   bool quiet_;

@@ -36,6 +36,9 @@ std::string make_index(const ChartSet& set, const Dataset& dataset, const Report
       if (options.formats.contains(format)) text += fmt::format(" [{0}]({1}.{0})", name_of(format), chart.file);
     text += '\n';
   }
+  const auto is_drawn = [&](ChartFormat format) { return options.formats.contains(format); };
+  if (!set.charts.empty() && std::ranges::none_of(chart_formats(), is_drawn))
+    text += "\nNo pictures were asked for (`--format`): these charts are in the dashboard alone.\n";
   if (set.charts.empty()) text += "None.\n";
   text += fmt::format("\n{}\n\n", kLeftOutHeading);
   for (const LeftOut& left_out : set.left_out)

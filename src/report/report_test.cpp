@@ -81,6 +81,17 @@ TEST(WriteReport, IndexNamesEachChartOnceWithItsWork) {
   }
 }
 
+TEST(WriteReport, IndexSaysWhereChartsAreThatHaveNoPicture) {
+  const auto index_of = [](const std::set<ChartFormat>& formats) {
+    const TempFolder folder;
+    static_cast<void>(write_report(ladder_dataset(), folder.path(), {.formats = formats}));
+    return read_file(folder.path() / "index.md");
+  };
+  const std::string note = "No pictures were asked for (`--format`): these charts are in the dashboard alone.";
+  EXPECT_NE(index_of({}).find(note), std::string::npos);
+  EXPECT_EQ(index_of({ChartFormat::kSvg}).find(note), std::string::npos);
+}
+
 TEST(WriteReport, ChartsShareOneLibrary) {
   const TempFolder folder;
   const ReportFiles written = write_report(ladder_dataset(), folder.path(), {.formats = {ChartFormat::kHtml}});

@@ -43,6 +43,8 @@ Graph causal_lm_loss(const nlohmann::json& model, const StepSize& size, const Pa
 
 CausalLm::CausalLm(const TrainingConfig& config)
     : model_(config.model), size_(config.size), data_(TokenFile::open(config.data.tokens)) {
+  const std::int64_t most = config::read_int(model_, "n_positions", config::kMaxExtent, 1, config::kMaxExtent);
+  if (size_.tokens > most) fail("tokens is {}, but the model's n_positions is {}", size_.tokens, most);
   sequences_.emplace(data_.ids(), size_.tokens, config.seed, data_.path().native());
   require_ids(data_);
   if (config.validation_data.tokens.empty()) return;

@@ -113,7 +113,8 @@ FlowMatching::FlowMatching(const TrainingConfig& config)
     fail("{}: images of {} x {} pixels with their padding, expected multiples of patch, {}", config.data.images.images,
          images_.rows(), images_.columns(), side);
   if (const std::int64_t channels = require_flux(config_).in_channels; channels != side * side)
-    fail("in_channels is {}, expected the {} pixels of a patch", channels, side * side);
+    fail("the model's in_channels is {}, expected the {} pixels of a patch: objective.patch is {}", channels,
+         side * side, side);
   if (config.validation_data.images.images.empty()) return;
   validation_.emplace(config.validation_data.images, config.data.pad);
   if (validation_->rows() != images_.rows() || validation_->columns() != images_.columns() ||

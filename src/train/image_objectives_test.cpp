@@ -200,7 +200,7 @@ TEST_F(ImageRunTest, LabelledImagesHavePaddingAndPatches) {
 TEST_F(ImageRunTest, SaysWhatDoesNotFit) {
   use_flow();
   config_["objective"]["patch"] = 3;
-  EXPECT_THAT(error(), HasSubstr("in_channels is 4, expected the 9 pixels of a patch"));
+  EXPECT_THAT(error(), HasSubstr("in_channels is 4, expected the 9 pixels of a patch: objective.patch is 3"));
   config_["objective"]["patch"] = 4;
   EXPECT_THAT(error(), HasSubstr("images of 6 x 6 pixels with their padding, expected multiples of patch, 4"));
   use_classifier();

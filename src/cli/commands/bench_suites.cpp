@@ -13,6 +13,7 @@
 #include "base/text/json.hpp"
 #include "base/text/name_filter.hpp"
 #include "cli/commands/bench.hpp"
+#include "cli/phase_progress.hpp"
 #include "cli/table_output.hpp"
 #include "measure/suites/body_suite.hpp"
 #include "measure/suites/kernel_suite.hpp"
@@ -37,7 +38,7 @@ void bench_small_cases(const BenchArguments& arguments, SmallSuite bench) {
   const Log log(arguments.model.quiet);
   const std::unique_ptr<Backend> backend = open_backend(arguments.model);
   tell_device(Log(arguments.model.quiet), *backend);
-  std::unique_ptr<Progress> progress;
+  PhaseProgress progress(arguments.model.quiet);
   std::map<std::string, std::vector<std::string>> left_out;  // names by reason
   const ResultFile file = bench(
       *backend,
@@ -46,13 +47,9 @@ void bench_small_cases(const BenchArguments& arguments, SmallSuite bench) {
        .cold = arguments.cold,
        .rounds = arguments.rounds},
       [&](const KernelBenchProgress& at) {
-        if (!progress)
-          progress =
-              std::make_unique<Progress>("measuring", static_cast<std::int64_t>(at.total), arguments.model.quiet);
-        progress->set(static_cast<std::int64_t>(at.done));
+        progress.show("measuring", static_cast<std::int64_t>(at.done), static_cast<std::int64_t>(at.total));
       },
       [&](std::string_view name, std::string_view reason) { left_out[std::string(reason)].emplace_back(name); });
-  progress.reset();
   for (const auto& [reason, names] : left_out) log.warning("left out, because {}: {}", reason, fmt::join(names, ", "));
   save_and_print(arguments, file, to_kernel_table);
 }
@@ -91,9 +88,8 @@ void bench_attention_suite(const BenchArguments& arguments) {
   AttentionBenchOptions options = arguments.attention;
   if (options.ranks == 0) options.ranks = std::max(1, device_of(*backend).count);
   options.trials = arguments.protocol.trials;
-  auto progress = std::make_unique<Progress>("measuring", std::ssize(options.tokens), arguments.model.quiet);
-  const ResultFile file = bench_attention(*backend, options, [&](std::int64_t done) { progress->set(done); });
-  progress.reset();  // before anything is printed
+  Progress progress("measuring", std::ssize(options.tokens), arguments.model.quiet);
+  const ResultFile file = bench_attention(*backend, options, [&](std::int64_t done) { progress.set(done); });
   save_and_print(arguments, file, to_attention_table);
 }
 

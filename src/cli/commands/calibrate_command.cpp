@@ -124,7 +124,6 @@ void calibrate(const CalibrateArguments& arguments) {
                         Interruptible::check();
                         progress.show(phase, done, total);
                       });
-  progress.clear();
   keep_calibration(pipeline,
                    {.request = calibrated_request(pipeline, pipeline.resolve(options)),
                     .images = images,

@@ -65,10 +65,9 @@ void write_folder(const ConvertArguments& arguments) {
     if (!role.starts_with("tokenizer"))
       fail_usage("--part {}: only tokenizers are copied into the folder of a single file", role);
   const SingleFile file = SingleFile::open(arguments.model.model);
-  std::optional<ConvertProgress> progress(std::in_place, count_tensors(file, options), arguments.model.quiet);
+  ConvertProgress progress(count_tensors(file, options), arguments.model.quiet);
   const Interruptible until_written;
-  const ExportedFolder made = export_folder(file, options, arguments.out, std::ref(*progress));
-  progress.reset();  // before anything is printed
+  const ExportedFolder made = export_folder(file, options, arguments.out, std::ref(progress));
   if (arguments.as_json)
     print_out("{}\n", dump_json({{"out", arguments.out}, {"bytes", made.bytes}, {"parts", made.parts}}, 2));
   else
@@ -85,11 +84,9 @@ void write_gguf(const ConvertArguments& arguments) {
   std::optional<SingleFile> file;
   if (is_single_file(arguments.model.model) && !arguments.model.random_weights)
     file = SingleFile::open(arguments.model.model);
-  std::optional<ConvertProgress> progress(std::in_place, component.checkpoint.tensors().size(), arguments.model.quiet);
+  ConvertProgress progress(component.checkpoint.tensors().size(), arguments.model.quiet);
   const Interruptible until_written;
-  const ExportedGguf made =
-      export_gguf(component, file ? &*file : nullptr, *format, arguments.out, std::ref(*progress));
-  progress.reset();
+  const ExportedGguf made = export_gguf(component, file ? &*file : nullptr, *format, arguments.out, std::ref(progress));
   if (arguments.as_json) {
     print_out("{}\n", dump_json({{"out", arguments.out},
                                  {"bytes", made.bytes},
@@ -123,15 +120,13 @@ void convert(const ConvertArguments& arguments) {
   if (on_cpu.device == "auto") on_cpu.device = "cpu";  // only the CPU quantizes to int8
   const Engine engine = open_network(on_cpu);
   const Component& component = engine.network();
-  std::optional<Progress> progress(std::in_place, "converting", std::ssize(component.checkpoint.tensors()),
-                                   arguments.model.quiet);
+  Progress progress("converting", std::ssize(component.checkpoint.tensors()), arguments.model.quiet);
   const Interruptible until_written;  // on an interruption, removes the partial folder before the program ends
   const Conversion made = convert_checkpoint(component, *engine.backend, switches, arguments.out, engine.folder,
                                              [&](std::size_t, std::size_t) {
                                                Interruptible::check();
-                                               progress->advance();
+                                               progress.advance();
                                              });
-  progress.reset();
   const double ratio = static_cast<double>(made.bytes) / static_cast<double>(made.fp32_bytes);
   if (arguments.as_json) {
     const nlohmann::json summary = {{"out", arguments.out},          {"bytes", made.bytes},

@@ -87,7 +87,6 @@ void run_profile(const ProfileArguments& arguments) {
   const Profile measured = profile(
       run, *engine.backend, arguments.options,
       [&](std::string_view phase, std::int64_t done, std::int64_t total) { progress.show(phase, done, total); });
-  progress.clear();
   if (arguments.output.is_json())  // the table has the same information
     for (const std::string& disturbance : measured.disturbances) log.info("disturbed: {}", disturbance);
   const PlanRecord plan = describe_plan(run.session.program());

@@ -206,7 +206,6 @@ void run_sweep(const SweepArguments& arguments) {
              .on_progress = show,
              .on_again = [&](const std::string& id,
                              const std::string& why) { log.info("measured again: {}: {}", id, why); }});
-  progress.reset();
   if (arguments.output.is_json())
     print_out("{}\n", dump_json(to_json(file), 2));
   else

@@ -1,6 +1,5 @@
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "base/files/file.hpp"
 #include "base/interrupt.hpp"
@@ -38,14 +37,13 @@ void make_tokens(const TokensArguments& arguments) {
                           .validation = arguments.validation};
   if (!arguments.tokenizer.empty()) request.tokenizer = arguments.tokenizer;
   if (request.out.has_parent_path()) make_folder(request.out.parent_path());
-  std::optional<Progress> progress(std::in_place, "reading", 1, arguments.quiet);
+  Progress progress("reading", 1, arguments.quiet);
   const Interruptible until_written;  // on an interruption, removes partial files before the program ends
   const TokenizedFiles made = tokenize_files(request, [&](std::int64_t done, std::int64_t total) {
     Interruptible::check();
-    if (done == 1) progress->begin("reading", total);
-    progress->set(done);
+    if (done == 1) progress.begin("reading", total);
+    progress.set(done);
   });
-  progress.reset();  // before anything is printed
   const auto files = std::ssize(arguments.files);
   if (arguments.as_json) {
     nlohmann::json summary = {{"out", arguments.out},

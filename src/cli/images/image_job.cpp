@@ -94,12 +94,17 @@ Field images_field() {
   return {"image",
           [](ImageJob& job, const nlohmann::json& object, const std::string& context) {
             const nlohmann::json& image = object.at("image");
-            const auto is_text = [](const nlohmann::json& each) { return each.is_string(); };
             job.images.clear();
-            if (image.is_array() && std::ranges::all_of(image, is_text))
-              job.images = image.get<std::vector<std::string>>();
-            else
+            if (!image.is_array()) {
               job.images.push_back(get_string(object, "image", context));
+              return;
+            }
+            for (std::size_t i = 0; i < image.size(); ++i)
+              if (!image[i].is_string())
+                fail("\"image\" in {} is an array with {} at index {}, but names of files were expected", context,
+                     shortened(image[i].dump(), kMostQuotedBytes), i);
+            if (image.empty()) fail("\"image\" in {} is an empty array, but names of files were expected", context);
+            job.images = image.get<std::vector<std::string>>();
           },
           [](const ImageJob& job, nlohmann::json& value) {
             if (job.images.size() == 1)

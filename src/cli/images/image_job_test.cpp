@@ -32,6 +32,15 @@ TEST(ImageJob, ComesBackFromItsJson) {
   nlohmann::json several = all;
   several["image"] = {"a.png", "b.png"};
   EXPECT_EQ(to_json(with_json({}, several, {}, "test")), several);
+  const auto refusal = [&](const nlohmann::json& image) {
+    nlohmann::json request = all;
+    request["image"] = image;
+    return error_of([&] { static_cast<void>(with_json({}, request, {}, "line 1")); });
+  };
+  EXPECT_EQ(refusal({"a.png", 5}),
+            R"("image" in line 1 is an array with 5 at index 1, but names of files were expected)");
+  EXPECT_EQ(refusal(nlohmann::json::array()),
+            R"("image" in line 1 is an empty array, but names of files were expected)");
   EXPECT_EQ(to_json(ImageJob{}), (nlohmann::json{{"seed", 0}})) << "what is not said is left out";
 }
 

@@ -6,7 +6,9 @@
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "base/switches.hpp"
 #include "base/target.hpp"
@@ -218,28 +220,36 @@ class BudgetChecker {
   static constexpr const char* kNotMeasured = "NOT MEASURED";
 
   void check_row(const BudgetRow& row) {
-    bool is_found = false;
+    std::vector<std::pair<const Result*, const NamedResults*>> found;
     for (const NamedResults& file : files_)
       for (const Result& result : file.second.results)
-        if (row.selector.matches(result, token_sizes_)) {
-          is_found = true;
-          check_result(row, result, file);
-        }
-    if (is_found) return;
+        if (row.selector.matches(result, token_sizes_)) found.emplace_back(&result, &file);
+    const auto is_measured = [&](Quantity quantity) {
+      return std::ranges::any_of(
+          found, [&](const auto& one) { return !figures_of(*one.first, quantity, row.series).empty(); });
+    };
+    std::set<Quantity> measured;
+    for (const auto& [quantity, limit] : row.limits.of)
+      if (is_measured(quantity)) measured.insert(quantity);
+    for (const auto& [result, file] : found) check_result(row, *result, *file, measured);
+    if (!found.empty()) return;
     for (const auto& [quantity, limit] : row.limits.of)
       add_missing(row, row.name, info_of(quantity).words, limit_text(quantity, limit), "no result fits the row");
     if (row.limits.throughput)
       add_missing(row, row.name, "throughput", rate_text(*row.limits.throughput), "no result fits the row");
   }
 
-  void check_result(const BudgetRow& row, const Result& result, const NamedResults& file) {
+  /// A result without a quantity is left out if another of the row has it (`measured`): a baseline has no PSNR against
+  /// itself. One that needed too much memory is not.
+  void check_result(const BudgetRow& row, const Result& result, const NamedResults& file,
+                    const std::set<Quantity>& measured) {
     const std::string benchmark = names_.of(file.second.machine, result);
     std::string name = benchmark == row.name ? row.name : fmt::format("{}: {}", row.name, benchmark);
     if (files_.size() > 1) name += fmt::format(" in {}", file.first);
     for (const auto& [quantity, limit] : row.limits.of) {
       const std::vector<Figure> figures = figures_of(result, quantity, row.series);
       const std::string text = limit_text(quantity, limit);
-      if (figures.empty())
+      if (figures.empty() && (is_out_of_memory(result) || !measured.contains(quantity)))
         add_missing(
             row, name, info_of(quantity).words, text,
             is_out_of_memory(result) ? "it needs more memory than the device has" : "the result does not have it");

@@ -15,6 +15,7 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 using testing::SizeIs;
+using testing::UnorderedElementsAre;
 
 /// A pass of m at batch 4 with 200 trials around 10 ms, one in 50 at 15 ms.
 Result measured_pass() {
@@ -119,6 +120,28 @@ TEST(BudgetFile, WhatNobodyMeasuredIsAFailureUnlessTheRowAllowsIt) {
   const auto allowed = lines_of(
       json::array({json{{"model", "other"}, {"required", false}, {"limits", {{"time", "1s"}}}}}), measured_pass());
   EXPECT_EQ(allowed.at(0).outcome, GateOutcome::kLeftOut);
+}
+
+TEST(BudgetFile, AResultWithoutAQuantityIsLeftOutWhereAnotherOfTheRowHasIt) {
+  Result baseline = measured_pass();
+  baseline.id = baseline.name = "baseline";
+  std::erase_if(baseline.quality, [](const QualityRecord& one) { return one.metric == "psnr_db"; });
+  const json row = {{"model", baseline.subject.name}, {"limits", {{"psnr", "35dB"}, {"memory", "1MB"}}}};
+  const auto verdicts_of = [&](const std::vector<Result>& results) {
+    ResultFile file;
+    file.results = results;
+    const std::vector<NamedResults> files = {{"a.json", file}};
+    std::vector<std::string> verdicts;
+    for (const GateLine& line :
+         check_budget(budget_from_json({{"schema", "headroom.budget/1"}, {"rows", json::array({row})}}, "b.json"),
+                      files)
+             .lines)
+      verdicts.push_back(line.quantity + " " + line.verdict);
+    return verdicts;
+  };
+  EXPECT_THAT(verdicts_of({baseline, measured_pass()}),
+              UnorderedElementsAre("peak memory PASS", "peak memory PASS", "PSNR PASS"));
+  EXPECT_THAT(verdicts_of({baseline}), UnorderedElementsAre("peak memory PASS", "PSNR NOT MEASURED"));
 }
 
 TEST(BudgetFile, LinesOfSeveralFilesNameTheirFile) {

@@ -243,6 +243,8 @@ std::string advice(const Dataset& dataset, const View& view, const Decision& d) 
     const std::string where = where_time_goes(dataset, view, *shown->measurement);
     lines += line("Where its time goes", where.empty() ? how_to_profile(*shown) : name_html(where));
   }
+  if (!d.overrun.empty())
+    lines += line("Too slow for its frames, not considered", name_html(fmt::format("{}", fmt::join(d.overrun, ", "))));
   if (!d.unsettled.empty())
     lines += line("Unsettled, not considered", name_html(fmt::format("{}", fmt::join(d.unsettled, ", "))));
   return lines.empty() ? "" : fmt::format("<dl class=\"advice\">\n{}</dl>\n", lines);
@@ -290,7 +292,9 @@ std::pair<std::string, std::string> headline(const View& view, const Decision& d
   const Candidate* const shown = d.shown();
   if (shown == nullptr)
     return {"No recommendation",
-            d.unsettled.empty()
+            !d.overrun.empty()
+                ? "No settled configuration takes frames as fast as they come: times are those of a queue that grows."
+            : d.unsettled.empty()
                 ? "No configuration of Headroom was timed here."
                 : "No configuration of Headroom has a settled time here: measure again on a quiet machine."};
   const std::string name = name_html(name_of(*shown->measurement)), gpus = gpus_text(*shown);
@@ -344,7 +348,9 @@ std::string decision_row(const Dataset& dataset, const View& view, std::size_t n
     if (dataset.price()) cell(cost_of(dataset, *shown));
   } else {
     cell(view.is_of_kernels ? "(no recommendation)"
-         : shown == nullptr ? (d.unsettled.empty() ? "not timed" : "unsettled")
+         : shown == nullptr ? (!d.overrun.empty()    ? "too slow for its frames"
+                               : d.unsettled.empty() ? "not timed"
+                                                     : "unsettled")
          : shown->loss      ? "lossless, not timed"
                             : "quality not measured");
     for (int i = 0; i < 2; ++i) cell("");

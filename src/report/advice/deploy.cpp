@@ -7,6 +7,7 @@
 #include <ranges>
 #include <utility>
 
+#include "base/text/format.hpp"
 #include "report/ladder_view.hpp"
 
 namespace headroom {
@@ -68,6 +69,13 @@ bool are_alike(const Dataset& dataset, const Candidate& a, const Candidate& b) {
   return a.scenario == b.scenario && are_equal_in_time(dataset.factor(*a.measurement, *b.measurement));
 }
 
+/// Whether they differ only in switches that declined.
+bool are_one_program(const Candidate& a, const Candidate& b) {
+  const Configuration &one = a.measurement->result->configuration, &other = b.measurement->result->configuration;
+  return a.measurement->file == b.measurement->file && a.scenario == b.scenario &&
+         one.baseline_dtype == other.baseline_dtype && one.applied == other.applied;
+}
+
 /// Whether the 95% interval of their factor says that the first is faster.
 bool is_faster(const Dataset& dataset, const Candidate& a, const Candidate& than) {
   const std::optional<Estimate> factor = dataset.factor(*than.measurement, *a.measurement);
@@ -88,7 +96,8 @@ Candidate best_of_equals(const Candidates& equals, double max_quality_loss) {
 }
 
 /// The lowest latency. The fastest candidate is replaced by one of the drawn run that is statistically equal to it.
-/// Then best_of_equals() chooses among those of the same file that are equal to it and that none is known to beat.
+/// Then best_of_equals() chooses among those of the same file that are the same program, or are equal to it in time and
+/// that none is known to beat.
 Candidate lowest_latency(const Dataset& dataset, const Candidates& allowed, double max_quality_loss) {
   const Candidate* fastest = &*std::ranges::min_element(allowed, {}, &Candidate::request_ms);
   const Candidate* of_run = nullptr;
@@ -106,8 +115,9 @@ Candidate lowest_latency(const Dataset& dataset, const Candidates& allowed, doub
     return is_faster(dataset, *fastest, c) ||
            std::ranges::any_of(of_file, [&](const Candidate& other) { return is_faster(dataset, other, c); });
   };
-  std::ranges::copy_if(of_file, std::back_inserter(equals),
-                       [&](const Candidate& c) { return are_alike(dataset, *fastest, c) && !is_beaten(c); });
+  std::ranges::copy_if(of_file, std::back_inserter(equals), [&](const Candidate& c) {
+    return are_one_program(*fastest, c) || (are_alike(dataset, *fastest, c) && !is_beaten(c));
+  });
   return best_of_equals(equals, max_quality_loss);
 }
 
@@ -131,6 +141,17 @@ std::optional<Candidate> fastest_below(const Dataset& dataset, const Candidates&
     if (fastest == nullptr || c.request_ms < fastest->request_ms) fastest = &c;
   }
   return fastest == nullptr ? std::nullopt : std::optional(*fastest);
+}
+
+/// Whether late frames wait and come faster than they are taken, and the rate at which they are; else nothing. The rate
+/// is that after the first frame, so that a short stream of a long latency is not taken for a slow one.
+std::optional<double> rate_of_overrun(const Measurement& m) {
+  const std::optional<LatencyRecord>& stream = m.result->latency;
+  if (!stream || !stream->input_fps || stream->drops || stream->shown < 2 || stream->latency_ms.empty()) return {};
+  constexpr double kKept = 0.95;
+  const double seconds = stream->seconds - std::ranges::min(stream->latency_ms) / 1e3;
+  const double rate = static_cast<double>(stream->shown - 1) / seconds;
+  return seconds > 0 && rate < kKept * *stream->input_fps ? std::optional(rate) : std::nullopt;
 }
 
 std::vector<std::string> labels_of(const Candidates& candidates) {
@@ -163,15 +184,13 @@ std::vector<Adoption> adoption_of(const Dataset& dataset, const LadderView& ladd
   std::vector<Adoption> adoption;
   for (const RungView& rung : ladder.cumulative) {
     const auto single = std::ranges::find(ladder.singles, rung.added, &RungView::added);
-    Adoption one{.switches = rung.added,
-                 .adopt = !rung.is_declined() && std::ranges::all_of(rung.added,
-                                                                     [&](const std::string& name) {
-                                                                       return std::ranges::find(deployed, name) !=
-                                                                              deployed.end();
-                                                                     }),
-                 .reason = std::string(evidence_of(rung.on_previous)),
-                 .alone = single == ladder.singles.end() || single->is_declined() ? std::nullopt : single->on_baseline,
-                 .on_previous = rung.is_declined() ? std::nullopt : rung.on_previous};
+    Adoption one{
+        .switches = rung.added,
+        .adopt = std::ranges::all_of(
+            rung.added, [&](const std::string& name) { return std::ranges::find(deployed, name) != deployed.end(); }),
+        .reason = std::string(evidence_of(rung.on_previous)),
+        .alone = single == ladder.singles.end() || single->is_declined() ? std::nullopt : single->on_baseline,
+        .on_previous = rung.is_declined() ? std::nullopt : rung.on_previous};
     const std::optional<KnownLoss> loss = quality_loss(dataset, *ladder.scenario, *rung.measurement, max_quality_loss);
     if (rung.is_declined())
       one.reason = "does nothing here";
@@ -215,7 +234,13 @@ Decision decide(const Dataset& dataset, const View& view, double max_quality_los
                                                          : allowed;
   };
   for (const Scenario* scenario : view.scenarios)
-    for (Candidate& c : candidates_of(dataset, *scenario, max_quality_loss)) list_of(c).push_back(std::move(c));
+    for (Candidate& c : candidates_of(dataset, *scenario, max_quality_loss))
+      if (const std::optional<double> rate = rate_of_overrun(*c.measurement))
+        decision.overrun.push_back(fmt::format("{} ({} of {} frames a second)", c.measurement->label,
+                                               format_significant(*rate),
+                                               format_significant(*c.measurement->result->latency->input_fps)));
+      else
+        list_of(c).push_back(std::move(c));
   decision.beyond_limit = labels_of(beyond);
   decision.unresolved = labels_of(unresolved);
   decision.unknown = labels_of(unknown);

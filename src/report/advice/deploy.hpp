@@ -54,6 +54,9 @@ struct Decision {
   std::vector<std::string> beyond_limit;  ///< configurations that lose more than the limit
   std::vector<std::string> unresolved;
   std::vector<std::string> unknown;
+  /// Live streams whose frames come faster than they are taken, each with the rates: their latency is that of a queue
+  /// which grows, and would be another for more frames.
+  std::vector<std::string> overrun;
   std::vector<std::string> unsettled;  ///< each with the reason: "fuse (its rounds disagree: ...)"; with
                                        ///< the batch where the view has several
   std::vector<Adoption> adoption;      ///< switches of the ladder of `deploy`, in the order in which they were added

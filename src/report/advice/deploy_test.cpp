@@ -85,6 +85,66 @@ TEST(Decide, TakesFewerSwitchesWhereTimesDoNotDiffer) {
   EXPECT_EQ(decide(dataset, views_of(dataset).front(), 0.01).deploy->measurement->label, "arena");
 }
 
+TEST(Decide, RecommendsNoSwitchThatDeclined) {
+  // The two last are one program, which noise makes differ.
+  Result declined = make_result({"arena", "bf16", "tile"}, twice({8, 8, 8, 8}));
+  declined.configuration.applied = {"arena", "bf16"};
+  declined.configuration.declined = {{.name = "tile", .reason = "no chain of ops gains"}};
+  std::vector<Result> results = {make_result({}, twice({20, 20, 20, 20})),
+                                 make_result({"arena"}, twice({10, 10, 10, 10})),
+                                 make_result({"arena", "bf16"}, twice({9, 9, 9, 9})), declined};
+  test::set_quality(results[2], "psnr_db", 60);
+  test::set_quality(results[3], "psnr_db", 60);
+  const auto decide_on = [](const std::vector<Result>& of) {
+    const Dataset dataset = make_dataset({make_file(of)});
+    const Decision d = decide(dataset, views_of(dataset).front(), 0.01);
+    std::vector<std::string> adopted;
+    for (const Adoption& one : d.adoption)
+      if (one.adopt) adopted.insert(adopted.end(), one.switches.begin(), one.switches.end());
+    EXPECT_EQ(adopted, d.deploy->measurement->switches());
+    return d.deploy->measurement->switches();
+  };
+  EXPECT_THAT(decide_on(results), ElementsAre("arena", "bf16"));
+  results[2].unsettled = "its rounds disagree";
+  EXPECT_THAT(decide_on(results), ElementsAre("arena", "bf16", "tile")) << "the only settled one";
+}
+
+/// A stream of 40 frames that come at 50 a second. One is taken each `every_ms`, and takes `latency_ms`.
+Result paced_stream(std::vector<std::string> switches, double every_ms, double latency_ms) {
+  Result result = make_result(std::move(switches), {1}, {.kind = SubjectKind::kStream, .name = "stream"});
+  result.trials.clear();
+  LatencyRecord record{.input_fps = 50, .came = 40, .shown = 40};
+  for (std::int64_t i = 0; i < record.came; ++i) {
+    const double arrived = 20.0 * static_cast<double>(i), begins = every_ms * static_cast<double>(i);
+    record.frame.push_back(i);
+    record.arrived_ms.push_back(arrived);
+    record.decode_ms.push_back(0);
+    record.queue_ms.push_back(std::max(0.0, begins - arrived));
+    record.device_ms.push_back(latency_ms);
+    record.encode_ms.push_back(0);
+    record.latency_ms.push_back(record.queue_ms.back() + latency_ms);
+    record.seconds = (arrived + record.latency_ms.back()) / 1e3;
+  }
+  record.statistics = summarize_latency(record.latency_ms);
+  result.latency = std::move(record);
+  return result;
+}
+
+TEST(Decide, RecommendsNoStreamThatFramesOverrun) {
+  const auto decide_on = [](const Result& stream) {
+    const Dataset dataset = make_dataset({make_file({stream})});
+    const View view = views_of(dataset).front();
+    const Decision d = decide(dataset, view, 0.01);
+    EXPECT_EQ(d.deploy.has_value(), d.overrun.empty());
+    return d.overrun;
+  };
+  EXPECT_THAT(decide_on(paced_stream({"arena"}, 80, 80)), ElementsAre("arena (12.5 of 50.0 frames a second)"));
+  EXPECT_THAT(decide_on(paced_stream({"arena"}, 20, 400)), testing::IsEmpty()) << "late, but no later with each frame";
+  Result drops = paced_stream({"arena"}, 80, 80);
+  drops.latency->drops = true;
+  EXPECT_THAT(decide_on(drops), testing::IsEmpty()) << "what it shows is of the latency that it says";
+}
+
 TEST(Decide, TakesNoneThatAnotherIsKnownToBeFasterThan) {
   // The third is the fastest, but not certainly, because its times vary widely; the first two do differ.
   const Dataset dataset = make_dataset(

@@ -212,7 +212,8 @@ bool is_left_of_line(const ParetoPoint& point, const std::vector<const ParetoPoi
 
 json draw_pareto(std::vector<ParetoPoint> points, const ParetoAxes& axes) {
   points = in_order(std::move(points));
-  json line = json::array(), items = json::array(), intervals = json::array(), texts = json::array();
+  json line = json::array(), items = json::array(), best_items = json::array(), intervals = json::array(),
+       texts = json::array();
   json numbers = json::array();  // of a narrow screen
   const bool has_numbers = points.size() > kMostNamed;
   const std::vector<const ParetoPoint*> joined = line_through(frontier_of(points, axes));
@@ -243,12 +244,14 @@ json draw_pareto(std::vector<ParetoPoint> points, const ParetoAxes& axes) {
       texts.back()["label"] = {{"position", sides[i]}};
     else if (is_left_of_line(point, joined))
       texts.back()["label"] = {{"verticalAlign", "bottom"}, {"padding", json::array({0, 0, 3, 0})}};  // above the line
-    items.push_back({{"value", at},
-                     {"text", text},
-                     {"tip", tip.json()},
-                     {"itemStyle", item_style(is_best ? "orange" : "base", point.is_unsettled)}});
+    json item = {{"value", at},
+                 {"text", text},
+                 {"tip", tip.json()},
+                 {"itemStyle", item_style(is_best ? "orange" : "base", point.is_unsettled)}};
+    (is_best ? best_items : items).push_back(std::move(item));
     if (interval) intervals.push_back(json::array({point.cost, interval->low, interval->high}));
   }
+  for (json& item : best_items) items.push_back(std::move(item));  // drawn above those that they beat
   for (const ParetoPoint* point : joined) line.push_back(json::array({point->cost, *point->quality.value}));
   json option = base_option();
   option["grid"] = {{"left", 8}, {"right", 60}, {"top", 36}, {"bottom", 44}, {"containLabel", true}};

@@ -44,7 +44,9 @@ TEST(Pareto, NoiseOfTheTimeBeatsNothing) {
       {judged("fuse", 100, 5, "frechet_distance", 0.1), judged("arena", 150, 5, "frechet_distance", 0.1)})});
   const Drawn drawn = charts::frechet_time(sure);
   EXPECT_THAT(frontier_of(drawn), ElementsAre("fuse"));
-  EXPECT_THAT(drawn.charts[0].option["series"][2]["data"].dump(), HasSubstr("beaten by fuse"));
+  const json& points = drawn.charts[0].option["series"][2]["data"];
+  EXPECT_THAT(points.front().dump(), HasSubstr("beaten by fuse"));
+  EXPECT_EQ(points.back()["text"], "fuse") << "drawn above those that it beats";
 }
 
 TEST(Pareto, OfEqualTimesTheBetterInQualityWins) {
