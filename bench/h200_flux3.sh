@@ -2,7 +2,7 @@
 # FLUX.3 [klein] of random weights on one GPU: whole requests from a prompt to a PNG, and networks here and in PyTorch, equal work in one
 # run. Writes
 #   requests.jsonl   a line for each request: what it shows, its switches, and the answer; the first of a process plans and loads
-#   memory.json      of each of them the most device memory that was in use, in MiB, and before the process
+#   memory.jsonl     of each of them the most device memory that was in use, in MiB, and before the process
 #   caches.jsonl     PSNR of requests with a step cache against the request without, same seed
 #   headroom-memory.json   a distilled request in bf16, with what its memory holds
 #   headroom-forward-MATCH-ROUND.json, pytorch-MATCH-ROUND.json   the two sides of each match; bench/peers/h200_ratios.py compares them
@@ -38,14 +38,13 @@ requests() {
     sed "s#$scratch/##; s#^{#{\"request\":\"$name\",\"switches\":\"$switches\",#" | tee -a "$out/requests.jsonl" | cut -c1-400
   kill "$watch" 2>/dev/null || true
   wait "$watch" || true
-  python3 - "$out/memory.json" "$name" "${before:-0}" "$scratch/used" <<'PYTHON'
+  python3 - "$out/memory.jsonl" "$name" "${before:-0}" "$scratch/used" <<'PYTHON'
 import json, pathlib, sys
 path, name, before, used = sys.argv[1:]
-path = pathlib.Path(path)
-rows = json.loads(path.read_text()) if path.exists() else []
 seen = [int(line) for line in pathlib.Path(used).read_text().split() if line.isdigit()]
-rows.append({"request": name, "before_mib": int(before or 0), "most_mib": max(seen, default=0)})
-path.write_text(json.dumps(rows, indent=1) + "\n")
+row = {"request": name, "before_mib": int(before or 0), "most_mib": max(seen, default=0)}
+with open(path, "a") as file:
+    file.write(json.dumps(row) + "\n")
 PYTHON
   echo "$name: $((SECONDS - began)) s"
 }

@@ -15,9 +15,9 @@
 #include "base/text/json.hpp"
 #include "base/text/nearest.hpp"
 #include "base/text/printable.hpp"
-#include "pipelines/gguf_tokenizer.hpp"
 #include "pipelines/schedules/scheduler.hpp"
 #include "pipelines/schedules/scheduler_class.hpp"
+#include "pipelines/stages/gguf_tokenizer.hpp"
 #include "run/hub_cache.hpp"
 #include "run/single_file.hpp"
 

@@ -8,8 +8,8 @@
 #include "base/text/printable.hpp"
 #include "models/config.hpp"
 #include "models/text_encoders/language_model.hpp"
-#include "pipelines/gguf_tokenizer.hpp"
 #include "pipelines/schedules/scheduler.hpp"
+#include "pipelines/stages/gguf_tokenizer.hpp"
 
 namespace headroom {
 namespace {

@@ -308,7 +308,7 @@ TEST(AccuracySize, MarksTheParetoFrontier) {
   const json& option = chart.option;
   EXPECT_THAT(chart.notes, Contains(HasSubstr("dashed line")));
   EXPECT_EQ(option["series"][0]["data"], json::parse("[[1e6, 0.9], [2e6, 0.97], [4e6, 0.98]]"));
-  EXPECT_EQ(option["series"][2]["data"][0]["text"], "int8");
+  EXPECT_EQ(option["series"][2]["data"][0]["text"], "fuse") << "drawn first, below those that beat it";
   for (const json& item : option["series"][2]["data"])
     EXPECT_EQ(tip_row(item, "frontier").starts_with("on it"), item["text"] != "fuse") << item;
 }
@@ -334,7 +334,7 @@ TEST(FrechetTime, PutsModelsAndStepsOnOneFrontier) {
   ASSERT_EQ(drawn.charts.size(), 1U);
   const json& option = drawn.charts.front().option;
   EXPECT_EQ(option["series"][0]["data"], json::parse("[[2, 0.12], [40, 0.10]]"));
-  EXPECT_EQ(option["series"][2]["data"][0]["text"], "student steps=4");
+  EXPECT_EQ(option["series"][2]["data"][2]["text"], "student steps=4") << "drawn after the two that it beats";
   EXPECT_THAT(drawn.charts.front().notes, Contains(HasSubstr("dashed line")));
   results.resize(1);
   EXPECT_THAT(charts::frechet_time(make_dataset({make_file(results)})).charts, IsEmpty());

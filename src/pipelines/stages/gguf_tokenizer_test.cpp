@@ -1,6 +1,6 @@
 // Tokenizers in GGUF files (tests/goldens/make_gguf_tokenizers.py) against the ids of the reference libraries.
 
-#include "pipelines/gguf_tokenizer.hpp"
+#include "pipelines/stages/gguf_tokenizer.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "pipelines/gguf_tokenizer.hpp"
+#include "pipelines/stages/gguf_tokenizer.hpp"
 
 #include <cstddef>
 #include <cstdint>
