@@ -59,11 +59,11 @@ images: build diagrams  ## draw the documents' pictures again, of the models tha
 	build/release/headroom run fashion-flux-turbo --labels all --opt fast --out out/images/turbo.png
 	scripts/contact_sheet.py docs/images/fashion_flux.svg "a T-shirt,trousers,a pullover,a dress,a coat,a sandal,a shirt,a sneaker,a bag,an ankle boot" \
 	  "28 steps, baseline=out/images/baseline.png" "28 steps, fast=out/images/fast.png" "turbo: 4 steps, fast=out/images/turbo.png"
-	build/release/headroom report bench/results/cpu/ladder.json bench/results/cpu/peers --format png --out out/images
-	build/release/headroom report bench/results/cpu/fewer_steps --format png --out out/images/fewer_steps
-	cp out/images/speedup_comparison-fashion-flux-32x32-b10-28steps.png docs/images/speedup_comparison.png
-	cp out/images/backend_comparison-fashion-flux-32x32-b20-forward.png docs/images/backend_comparison.png
-	cp out/images/fewer_steps/frechet_time-32x32-b10.png docs/images/frechet_time.png
+	build/release/headroom report bench/results/cpu/ladder.json bench/results/cpu/peers --format svg --out out/images
+	build/release/headroom report bench/results/cpu/fewer_steps --format svg --out out/images/fewer_steps
+	cp out/images/speedup_comparison-fashion-flux-32x32-b10-28steps.svg docs/images/speedup_comparison.svg
+	cp out/images/backend_comparison-fashion-flux-32x32-b20-forward.svg docs/images/backend_comparison.svg
+	cp out/images/fewer_steps/frechet_time-32x32-b10.svg docs/images/frechet_time.svg
 
 diagrams: bootstrap-docs  ## render the documents' diagrams, docs/images/*.dot, to SVG
 	for diagram in docs/images/*.dot; do dot -Tsvg $$diagram -o $${diagram%.dot}.svg || exit 1; done
