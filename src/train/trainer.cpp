@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kTrainingFormat = "headroom.training/1";
 constexpr std::string_view kStepPrefix = "step-";
+constexpr std::string_view kPartialMark = ".partial.";  // of a PartialFolder
 
 /// What a switch may not change is set by CONFIG's own keys.
 void require_exact(const SwitchSet& switches) {
@@ -353,6 +354,15 @@ std::map<std::int64_t, fs::path> list_checkpoints(const fs::path& folder) {
     if (error == std::errc() && stop == end) found.emplace(step, path);
   }
   return found;
+}
+
+void remove_unfinished_checkpoints(const fs::path& folder) {
+  for (const fs::path& path : list_folder(folder)) {
+    const std::string name = path.filename().native(), whole = name.substr(0, name.find(kPartialMark));
+    const bool is_checkpoint = whole.size() > kStepPrefix.size() && whole.starts_with(kStepPrefix) &&
+                               whole.find_first_not_of("0123456789", kStepPrefix.size()) == std::string::npos;
+    if (is_checkpoint && (whole != name || !is_there(path / "training.json"))) fs::remove_all(path);
+  }
 }
 
 }  // namespace headroom

@@ -115,5 +115,7 @@ class Trainer {
 [[nodiscard]] std::string checkpoint_name(std::int64_t step);
 /// The checkpoints in a folder, by step; empty if there is no such folder.
 [[nodiscard]] std::map<std::int64_t, std::filesystem::path> list_checkpoints(const std::filesystem::path& folder);
+/// Removes what saves and removals of checkpoints that were cut short left in the folder, which no other run may use.
+void remove_unfinished_checkpoints(const std::filesystem::path& folder);
 
 }  // namespace headroom

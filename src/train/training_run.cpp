@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/files/file.hpp"
 #include "base/files/file_lock.hpp"
+#include "base/files/leftovers.hpp"
 #include "train/training_log.hpp"
 
 namespace headroom {
@@ -50,6 +51,10 @@ class TrainingRun {
     if (!found.empty() && !options_.resume)
       fail("{} has checkpoints of a run, the last after step {}: give --resume to continue it, or another --out",
            options_.out.native(), found.rbegin()->first);
+    // A run that was killed may have left some, and this one may have nothing to save.
+    remove_unfinished_checkpoints(options_.out);
+    remove_leftovers(options_.out / kLog);
+    remove_oldest();
     if (found.empty()) {
       trainer_.initialize();
       return;
@@ -97,6 +102,10 @@ class TrainingRun {
     outcome_.checkpoint = options_.out / checkpoint_name(trainer_.done());
     fs::remove_all(outcome_.checkpoint);  // one whose removal was cut short
     trainer_.save(outcome_.checkpoint);
+    remove_oldest();
+  }
+
+  void remove_oldest() const {
     std::map<std::int64_t, fs::path> found = list_checkpoints(options_.out);
     while (std::ssize(found) > trainer_.config().checkpoint_keep) {
       remove(found.begin()->second);

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,7 +44,15 @@ std::optional<pid_t> process_of(std::string_view suffix) {
 
 /// Whether no process holds such names. The own process counts as gone: its files are locked, and a process number
 /// may be reused.
-bool is_gone(pid_t process) { return process == ::getpid() || (::kill(process, 0) != 0 && errno == ESRCH); }
+bool is_gone(pid_t process) {
+  if (process == ::getpid() || (::kill(process, 0) != 0 && errno == ESRCH)) return true;
+  // One that was killed has a number until its parent asks for its end; its state follows its name in brackets.
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string stat;
+  std::getline(file, stat, '\0');
+  const std::size_t name_end = stat.rfind(") ");
+  return name_end != std::string::npos && (stat[name_end + 2] == 'Z' || stat[name_end + 2] == 'X');
+}
 
 void remove_where_nobody_holds(const fs::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
