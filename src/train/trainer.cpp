@@ -26,7 +26,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kTrainingFormat = "headroom.training/1";
 constexpr std::string_view kStepPrefix = "step-";
-constexpr std::string_view kPartialMark = ".partial.";  // of a PartialFolder
 
 /// What a switch may not change is set by CONFIG's own keys.
 void require_exact(const SwitchSet& switches) {

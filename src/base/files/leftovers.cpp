@@ -20,7 +20,7 @@ namespace headroom {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::string_view kPartial = "partial.";
+constexpr std::string_view kPartial = kPartialMark.substr(1);  // a suffix has no dot
 
 /// Removes a number from the front of the text and returns it.
 std::optional<pid_t> take_number(std::string_view& text) {
@@ -91,7 +91,7 @@ void remove_leftovers(const fs::path& target) {
 PartialFolder::PartialFolder(fs::path target) : target_(std::move(target)) {
   remove_leftovers(target_);
   path_ = target_;
-  path_ += "." + std::string(kPartial) + std::to_string(::getpid());
+  path_ += std::string(kPartialMark) + std::to_string(::getpid());
   if (path_.has_parent_path()) fs::create_directories(path_.parent_path());
   if (!fs::create_directory(path_))
     throw fs::filesystem_error("cannot make folder", path_, std::make_error_code(std::errc::file_exists));
