@@ -25,7 +25,7 @@ python3 "$here/bench/peers/flux_stand_in.py" dev "$dev" --weights 0
 cat "$dev"/*/*.safetensors >/dev/null
 echo "weights: $((SECONDS - began)) s"
 
-# start SWITCHES: a process of its own for one image; the first of each kind also measures which kernels are fastest
+# start SWITCHES: makes one image in a new process. The first process with these switches also searches the fastest kernels.
 start() {
   local began summary
   began=$(date +%s.%N)

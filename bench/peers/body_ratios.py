@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The bodies of `headroom bench bodies` here and compiled by PyTorch, from the result files of bench/h200_bodies.sh: a Markdown table,
-and what it says of the bars.
+"""Fused bodies in Headroom and compiled by PyTorch: a Markdown table from the result files of bench/h200_bodies.sh.
+
+Below the table it prints which of the required ratios are reached.
 
     python3 bench/peers/body_ratios.py bench/results/h200/bodies_bf16
 

@@ -1,4 +1,4 @@
-"""What work is and what distinguishes it from other work, as docs/result.schema.json defines it. Needs nothing but Python."""
+"""The subject of a result and the hash of its work, as docs/result.schema.json defines them. Needs nothing but Python."""
 
 import json
 

@@ -45,7 +45,7 @@ class TensorSource {
   /// A copy.
   [[nodiscard]] virtual HostTensor read(const TensorSpec& tensor) = 0;
   virtual void release(const TensorSpec& tensor) = 0;
-  /// Rows as a view, valid until release(); empty if the elements are not stored as they are read.
+  /// Rows as a view of the file, valid until release(); empty if the file stores the elements in another format.
   [[nodiscard]] virtual std::optional<std::span<const std::byte>> view_rows(const TensorSpec& /*tensor*/,
                                                                             TensorRows /*rows*/) {
     return std::nullopt;

@@ -11,7 +11,7 @@
 
 namespace headroom {
 
-/// What an operand is to its op. Each row of ops.def lists the roles of its operands, in their order.
+/// The role of an operand in its op. Each row of ops.def lists the roles of its op's operands in order.
 enum class Role : std::uint8_t {
   kX,            ///< the data
   kA,            ///< the first of two equal operands

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""make_traces.py FOLDER: traces of torch.profiler on a CPU, of small models with one fault each and of one without, for src/doctor/trace.
+"""make_traces.py FOLDER: records traces of small models by torch.profiler on a CPU, for the tests of src/doctor/trace.
+
+Each model has one fault; `clean` has none.
 
 Run it by the peers' Python (scripts/bootstrap.sh peers). The committed ones were made by PyTorch 2.15. Kernels and idle times of a GPU
 need one: the tests have events of those in the published format.

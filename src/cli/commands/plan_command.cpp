@@ -59,7 +59,7 @@ void add_memory_table(Printout& printout, const Program& program) {
                              format_bytes(memory[most].scratch)));
 }
 
-/// Device memory around every step, and its peak; of the setup apart.
+/// Device memory at every step, and its peak. The program's setup gets a table of its own.
 Printout to_memory_table(const Program& program) {
   Printout printout;
   add_memory_table(printout, program);

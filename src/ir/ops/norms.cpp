@@ -161,13 +161,13 @@ std::vector<ValueId> derive_softmax(Builder& builder, const Derivation& node) {
   return {builder.cast(builder.mul(p, builder.sub(made, column)), dtype)};
 }
 
-/// Rows x[..., d] divided by their deviation, and its inverse.
+/// The rows x[..., d] times the inverse of their root mean square or standard deviation, and that inverse.
 struct NormedRows {
   ValueId rows;     ///< [..., d]
   ValueId inverse;  ///< [..., 1]
 };
 
-/// A norm that centres subtracts the mean first.
+/// Subtracts the mean of each row first if `centres`.
 NormedRows normalize_rows(Builder& builder, ValueId x, double eps, bool centres) {
   const ValueId centred = centres ? builder.sub(x, row_means(builder, x)) : x;
   const ValueId square = row_means(builder, builder.mul(centred, centred));

@@ -57,9 +57,9 @@ void launch_narrow(void* stream, const NarrowForm& form, int pixels, int multipr
                    const NarrowOperands& operands);
 /// Submits a kernel of conv_rgb.cu, from at most 4 channels or from 64, with a weight whose channels are last.
 void launch_few(void* stream, const NarrowForm& form, int multiprocessors, const NarrowOperands& operands);
-/// The same from several channels: up to kMostSeveralChannels.
+/// As launch_few, for at most kMostSeveralChannels input channels.
 void launch_several(void* stream, const NarrowForm& form, int multiprocessors, const NarrowOperands& operands);
-/// The same from many channels to at most 16.
+/// As launch_few, from many input channels to at most 16 output channels.
 void launch_many_to_few(void* stream, const NarrowForm& form, int multiprocessors, const NarrowOperands& operands);
 
 }  // namespace headroom::convolutions

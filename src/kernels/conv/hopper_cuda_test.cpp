@@ -29,8 +29,8 @@ std::vector<ConvolutionCase> hopper_cases() {
           {{1, 64, 16, 12}, {72, 64, 5, 3}, {.padding = {4, 1, 4, 1}, .dilation = {2, 1}}}};
 }
 
-/// Transposed ones that double an image: whole tiles and parts of them, phases whose taps begin before and at their
-/// own pixel.
+/// Transposed convolutions that double height and width. They have whole and partial tiles, and phases whose first tap
+/// is at the output's own pixel or before it.
 std::vector<ConvolutionCase> doubling_cases() {
   return {{{1, 64, 16, 16}, {64, 64, 4, 4}, Builder::evenly(2, 1)},
           {{3, 72, 5, 11}, {72, 88, 4, 4}, Builder::evenly(2, 1)},
