@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """compare.py COMMITTED MADE: how the goldens in one folder differ from those that were made again in another.
 
-Every file of MADE is held against the file of the same name in COMMITTED. Tensors of safetensors files are compared one by one:
-floating point ones by relative L2, all others bit by bit. JSON is compared by value, everything else byte by byte. Prints a line for each
-file that differs, and a count at the end. Exits with 1 where a float tensor is off by more than --tolerance (1e-6) or anything else differs.
-Tensors NAME_error are a peer's own errors in a narrower dtype, which depend on its kernels: half and twice as much pass. So does the version of a
-library that wrote a configuration.
+Every file of MADE is held against the file of the same name in COMMITTED. Tensors of safetensors files are compared one
+by one: floating point ones by relative L2, all others bit by bit. JSON is compared by value, everything else byte by
+byte. Prints a line for each file that differs, and a count at the end. Exits with 1 where a float tensor is off by more
+than --tolerance (1e-6) or anything else differs. Tensors NAME_error are a peer's own errors in a narrower dtype, which
+depend on its kernels: half and twice as much pass. So does the version of a library that wrote a configuration.
 """
 
 import argparse

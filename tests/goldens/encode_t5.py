@@ -1,5 +1,6 @@
-"""encode_t5.py FOLDER STRINGS: the ids that T5Tokenizer of transformers gives each of the strings (a JSON list), as JSON on standard
-output; for tests/goldens/make_tokens.py. Made with transformers 5.24.0, tokenizers 0.23.3, sentencepiece 0.2.3, protobuf 7.
+"""encode_t5.py FOLDER STRINGS: prints the ids of strings (a JSON list) by transformers' T5Tokenizer as JSON.
+
+For tests/goldens/make_tokens.py. Made with transformers 5.24.0, tokenizers 0.23.3, sentencepiece 0.2.3, protobuf 7.
 """
 
 import json

@@ -1,7 +1,8 @@
 """LiveStreamUNet in plain PyTorch: what src/models/unets/live_stream_unet.hpp states, under the same names.
 
-A U-Net that makes each frame of a live video anew. One call of it (`forward`) takes a noisy frame to v; a frame is one to twenty calls
-along DDIM's steps (`Stream.frame`), a blend with the frame before, and a row of features in a ring of memory. It needs PyTorch alone.
+A U-Net that makes each frame of a live video anew. One call of it (`forward`) takes a noisy frame to v; a frame is one
+to twenty calls along DDIM's steps (`Stream.frame`), a blend with the frame before, and a row of features in a ring of
+memory. It needs PyTorch alone.
 """
 
 import math
@@ -195,7 +196,7 @@ class LiveStreamUNet(nn.Module):
         return cls(config)
 
     def forward(self, sample, frame, previous, memory, position, timestep):
-        """v of a noisy frame, and features to remember it by: [b, out_channels, h, w] and [b, pixels, c] of the lowest resolution."""
+        """v of a noisy frame [b, out_channels, h, w], and features [b, lowest level's pixels, c] for the memory."""
         waves = sinusoids(timestep, self.config["block_out_channels"][0]).to(sample.dtype)
         time = F.silu(self.time_embedding(waves))
         memory = self.memory.read(memory, position)
@@ -218,7 +219,7 @@ class LiveStreamUNet(nn.Module):
 
 
 def ddim_levels(steps, dtype=torch.float64):
-    """Timesteps and alpha^2 before and after each of so many steps, as diffusers' DDIMScheduler has them, `trailing`."""
+    """Timesteps, and alpha^2 before and after each step, of diffusers' DDIMScheduler with `trailing` spacing."""
     alphas = ALPHAS_CUMPROD.to(dtype)
     times = [round(TRAIN_TIMESTEPS - k * TRAIN_TIMESTEPS / steps) - 1 for k in range(steps)]
     jump = TRAIN_TIMESTEPS // steps
@@ -227,7 +228,7 @@ def ddim_levels(steps, dtype=torch.float64):
 
 
 class Stream:
-    """A video, frame by frame: what is kept from one to the next. `first` [b, 3, h, w] is what the camera sees at the beginning."""
+    """The state of a video between frames. `first` [b, 3, h, w] is the first frame of the camera."""
 
     def __init__(self, model, first, noise, steps):
         self.model, self.noise = model, noise

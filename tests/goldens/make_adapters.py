@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes the goldens of adapters by peft and by LyCORIS: small ones of each kind, and the weights that these libraries make.
+"""Makes the goldens of adapters: small ones of each kind, and the merged weights by peft and LyCORIS.
 
     python3 tests/goldens/make_adapters.py --folder tests/goldens/pipelines/sd-1.5 --out tests/goldens/adapters
 
-`--folder` is what make_stable_diffusion.py has made: the adapters fit its U-Net and its text encoder. Random factors, and
-written:
+`--folder` is what make_stable_diffusion.py has made: the adapters fit its U-Net and its text encoder. Random factors,
+and written:
 
     <name>/adapter_model.safetensors, adapter_config.json    as peft's save_pretrained writes them
     <name>.safetensors                                       as LyCORIS names tensors (`lycoris_...`)
@@ -23,11 +23,11 @@ written:
     lycoris-lokr-whole        whole matrices, whose alpha counts for nothing
     lycoris-dora-out, -in     dora_scale of outputs, of inputs; lycoris-lokr-dora of outputs
 
-The libraries merge in double precision: the base and the factors are widened from what the files hold. A weight is peft's
-set_scale, so that of a DoRA it scales the product before norms are taken; LyCORIS is asked for weight 1 alone, and for what
-its forward pass computes with. Runs on a CPU
-in seconds. Needs PyTorch, diffusers, transformers, safetensors, peft and lycoris-lora. The committed files are by PyTorch
-2.15.0, diffusers 0.42.1, transformers 5.24.0, peft 0.21.2 and lycoris-lora 4.1.3.
+The libraries merge in double precision: the base and the factors are widened from what the files hold. A weight is
+peft's set_scale, so that of a DoRA it scales the product before norms are taken; LyCORIS is asked for weight 1 alone,
+and for what its forward pass computes with. Runs on a CPU
+in seconds. Needs PyTorch, diffusers, transformers, safetensors, peft and lycoris-lora. The committed files are by
+PyTorch 2.15.0, diffusers 0.42.1, transformers 5.24.0, peft 0.21.2 and lycoris-lora 4.1.3.
 """
 
 import argparse
@@ -153,8 +153,7 @@ def save_peft(wrapped, name, out):
 
 
 def weight_of(module, generator):
-    """The weight that the module's forward pass computes with, which get_merged_weight() of LoHa and LoKr does not give:
-    that applies the scale twice."""
+    """The weight of the module's forward pass. get_merged_weight() of LoHa and LoKr applies the scale twice."""
     is_locon = isinstance(module, LoConModule)
     update = module.get_diff_weight(1.0, module.org_weight.shape)[0] if is_locon else module.get_weight(module.shape)
     weight = module.org_weight + update

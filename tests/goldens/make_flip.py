@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""make_flip.py: prints the mean FLIP errors that src/measure/quality/flip_test.cpp expects of its pictures, by the authors' own
-implementation. Needs: pip install flip-evaluator==1.7 numpy
+"""make_flip.py: prints the mean FLIP errors that src/measure/quality/flip_test.cpp expects for its pictures.
+
+By the authors' own implementation. Needs: pip install flip-evaluator==1.7 numpy
 """
 
 import flip_evaluator

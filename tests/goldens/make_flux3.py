@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Makes the goldens of the transformers of FLUX.3 and FLUX.2: small models, inputs, and what diffusers computes from them in double precision.
+"""Makes the goldens of the transformers of FLUX.3 and FLUX.2: small models, inputs, and diffusers' outputs in double.
 
     python3 tests/goldens/make_flux3.py --out tests/goldens/flux3
 
-Each case is a folder with config.json, diffusion_pytorch_model.safetensors (F32, random) and golden.safetensors: in F32 the inputs under
-diffusers' argument names, `sample` in F64, and `sample_bf16_error`, how far diffusers in bf16 is from it (relative L2). Runs on a CPU in
-seconds. Needs PyTorch, diffusers and safetensors.
+Each case is a folder with config.json, diffusion_pytorch_model.safetensors (F32, random) and golden.safetensors: in F32
+the inputs under diffusers' argument names, `sample` in F64, and `sample_bf16_error`, how far diffusers in bf16 is from
+it (relative L2). Runs on a CPU in seconds. Needs PyTorch, diffusers and safetensors.
 
-A double model in diffusers is not double throughout: it casts times, and queries and keys before their norms, to float32. While a golden is
-computed, such casts go to float64, and an operation that returns another floating-point dtype stops the script.
+A double model in diffusers is not double throughout: it casts times, and queries and keys before their norms, to
+float32. While a golden is computed, such casts go to float64, and an operation that returns another floating-point
+dtype stops the script.
 """
 
 import argparse
@@ -24,7 +25,8 @@ from diffusers import Flux2Transformer2DModel, Flux3Transformer2DModel
 from make_text_encoders import InDouble
 from make_vae import randomize
 
-# Sizes are odd on purpose: axes of unequal sizes, images that are not square, references of two sizes, other channels than the image's.
+# Sizes are odd on purpose: axes of unequal sizes, images that are not square, references of two sizes, other channels
+# than the image's.
 SMALL = dict(in_channels=12, cond_in_channels=10, num_layers=2, num_single_layers=2, attention_head_dim=12, num_attention_heads=2,
              joint_attention_dim=14, timestep_channels=16, mlp_ratio=1.5, axes_dims_rope=[2, 4, 4, 2], rope_theta=10000)
 CASES = {

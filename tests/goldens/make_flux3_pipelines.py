@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Makes the goldens of the pipelines of FLUX.3 and FLUX.2 [klein]: small folders, requests, and what diffusers makes of them in double precision.
+"""Makes the goldens of the pipelines of FLUX.3 and FLUX.2 [klein]: folders, requests, and diffusers' images in double.
 
     python3 tests/goldens/make_flux3_pipelines.py --out tests/goldens/pipelines
 
-flux3-base, flux3-distilled and flux2-klein are folders as diffusers writes them (tiny_flux3_folder.py), F32 and random. flux3-distilled has a
-transformer alone; its other parts are those of flux3-base. Each has
+flux3-base, flux3-distilled and flux2-klein are folders as diffusers writes them (tiny_flux3_folder.py), F32 and random.
+flux3-distilled has a transformer alone; its other parts are those of flux3-base. Each has
 
-    requests.json         by name: the arguments that the pipeline is called with, the seed of its noise, and of references their heights and
+    requests.json         by name: the arguments that the pipeline is called with, the seed of its noise, and of
+    references their heights and
                           widths
     expected.safetensors  by `<request>.<name>`, of that request:
 
@@ -16,15 +17,16 @@ transformer alone; its other parts are those of flux3-base. Each has
         sigmas [steps + 1]                                      F64
         latents [1, tokens, channels]                           F32; packed, after the last step
         image [1, 3, height, width]                             F32; decoded, unclamped
-        crop [4]                                                I64; (left, top, right, bottom) of it that is kept, where it is cut
-        reference_<i> [height, width, 3]                        U8; given
+        crop [4]                                                I64; (left, top, right, bottom) of it that is kept,
+        where it is cut reference_<i> [height, width, 3]                        U8; given
         prepared_<i> [height, width, 3]                         U8; what is encoded of it
 
-`negative_` precedes what guidance takes as well. `*_bf16_error` is how far diffusers in bf16 is from it (relative L2). flux3-base also has
-sizes.json: for 200 sizes of pictures [height, width], of a single reference the size that it is resized to, the canvas, and its box in it, of
-one of several the size that it is resized to and cut to, and of FLUX.2's the size that it is cut to; null where diffusers refuses; and
-canvas.safetensors: `<n>.image` and `<n>.canvas`, U8. Runs on a CPU in a minute. Needs PyTorch, transformers, diffusers, safetensors and Pillow.
-A double pipeline is not double throughout: see make_flux_pipelines.py.
+`negative_` precedes what guidance takes as well. `*_bf16_error` is how far diffusers in bf16 is from it (relative L2).
+flux3-base also has sizes.json: for 200 sizes of pictures [height, width], of a single reference the size that it is
+resized to, the canvas, and its box in it, of one of several the size that it is resized to and cut to, and of FLUX.2's
+the size that it is cut to; null where diffusers refuses; and canvas.safetensors: `<n>.image` and `<n>.canvas`, U8. Runs
+on a CPU in a minute. Needs PyTorch, transformers, diffusers, safetensors and Pillow. A double pipeline is not double
+throughout: see make_flux_pipelines.py.
 """
 
 import argparse

@@ -3,23 +3,23 @@
 
     python3 tests/goldens/make_gguf.py --out tests/goldens/gguf
 
-blocks.gguf: a tensor [BLOCKS, elements of a block] in each format of FORMATS, called by its name, whose blocks have random
-bytes and the scales of SCALES; and metadata of every type.
+blocks.gguf: a tensor [BLOCKS, elements of a block] in each format of FORMATS, called by its name, whose blocks have
+random bytes and the scales of SCALES; and metadata of every type.
 
 blocks.safetensors: the values of those tensors in F32, as gguf.quants.dequantize gives them.
 
 scales.json: by format
 
     at     the places in a block of its numbers in f16, the scale and for some the minimum
-    sum    of 65,536 blocks, one for each bit pattern of a scale (`blocks_of_all_scales`): a sum of all bits of their values
-           (`checksum`), in hexadecimal; every NaN counts as 7fc00000
+    sum    of 65,536 blocks, one for each bit pattern of a scale (`blocks_of_all_scales`): a sum of all bits of their
+           values (`checksum`), in hexadecimal; every NaN counts as 7fc00000
 
-packed.json: for the formats of PACKED, a sum of all bytes (`checksum_of_bytes`) of the blocks that gguf.quants.quantize makes
-of `values_to_pack`.
+packed.json: for the formats of PACKED, a sum of all bytes (`checksum_of_bytes`) of the blocks that gguf.quants.quantize
+makes of `values_to_pack`.
 
-clip-packed: a tiny CLIP text encoder whose weights are in a GGUF file, in several formats (`CLIP_FORMATS`) under the names of
-transformers, as its author's converter would keep them. clip: the same network in a safetensors file, with the values that
-gguf.quants.dequantize gives in F32, and others as they are stored.
+clip-packed: a tiny CLIP text encoder whose weights are in a GGUF file, in several formats (`CLIP_FORMATS`) under the
+names of transformers, as its author's converter would keep them. clip: the same network in a safetensors file, with the
+values that gguf.quants.dequantize gives in F32, and others as they are stored.
 
 Runs on a CPU in seconds. Needs gguf, numpy, PyTorch and safetensors.
 """
@@ -77,7 +77,8 @@ CLIP_CONFIG = {
     "hidden_act": "quick_gelu",
     "eos_token_id": 47,
 }
-# Of the first blocks: subnormal ones, the smallest normal one, the largest, infinity and NaN. The last blocks have ordinary ones.
+# Of the first blocks: subnormal ones, the smallest normal one, the largest, infinity and NaN. The last blocks have
+# ordinary ones.
 SCALES = [0x0001, 0x83FF, 0x0400, 0xFBFF, 0x7C00, 0x7E01, 0x2C5A, 0x9D17]
 MASK = (1 << 64) - 1
 

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""make_gguf_tokenizers.py [--out FOLDER]: writes tests/goldens/text/qwen2/tokenizer.gguf and t5/tokenizer.gguf, the tokenizers beside them as
-llama.cpp's converter (convert_hf_to_gguf.py) stores them: get_vocab_base() for byte pairs, the set_vocab() of T5Model for pieces. As there,
-the vocabulary is filled up to the rows of the text encoder with unused tokens, and of T5 these are also the extra ids. The ids of
-the same strings are those of the tokenizers (make_tokens.py).
+"""make_gguf_tokenizers.py [--out FOLDER]: writes tests/goldens/text/qwen2/tokenizer.gguf and t5/tokenizer.gguf.
+
+They are the tokenizers next to them as
+llama.cpp's converter (convert_hf_to_gguf.py) stores them: get_vocab_base() for byte pairs, the set_vocab() of T5Model
+for pieces. As there, the vocabulary is filled up to the rows of the text encoder with unused tokens, and of T5 these
+are also the extra ids. The ids of the same strings are those of the tokenizers (make_tokens.py).
 
 Needs gguf, sentencepiece and protobuf. The committed files are by gguf 0.19.
 """

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Makes the goldens of gradients: what PyTorch's autograd computes in double precision for the small models of the other goldens.
+"""Makes the goldens of gradients: PyTorch's autograd in double precision on the small models of the other goldens.
 
     python3 tests/goldens/make_gradients.py --goldens tests/goldens --out tests/goldens/gradients
 
-Each case is a file: `input.NAME`, the inputs (a few samples of those in the model's golden.safetensors), and for every tensor of the
-checkpoint and every floating-point input `gradient.NAME` (F64): the length of its gradient, the sums of its elements under eight
-fixed patterns of signs, and the error of PyTorch's in float32 (relative L2; a gradient that is 0 but for rounding is compared with
-the largest one). So files are small, and a difference shows in the sums with its length: sign j of element i is bit j of
-SplitMix64's i-th number. The loss is half the sum of the squares of all outputs. Runs on a CPU in a minute. Needs PyTorch, diffusers,
-transformers and safetensors; nothing is computed in less than double precision, as in the scripts that made the models.
+Each case is a file: `input.NAME`, the inputs (a few samples of those in the model's golden.safetensors), and for every
+tensor of the checkpoint and every floating-point input `gradient.NAME` (F64): the length of its gradient, the sums of
+its elements under eight fixed patterns of signs, and the error of PyTorch's in float32 (relative L2; a gradient that is
+0 but for rounding is compared with the largest one). So files are small, and a difference shows in the sums with its
+length: sign j of element i is bit j of SplitMix64's i-th number. The loss is half the sum of the squares of all
+outputs. Runs on a CPU in a minute. Needs PyTorch, diffusers, transformers and safetensors; nothing is computed in less
+than double precision, as in the scripts that made the models.
 """
 
 import argparse

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Makes the goldens of GPT-2: small models, token ids, and the logits that transformers computes from them in double precision. And a
-byte-pair vocabulary, which the library `tokenizers` trains.
+"""Makes the goldens of GPT-2: small models, token ids, and transformers' logits in double precision.
+
+Also makes a byte-pair vocabulary, which the library `tokenizers` trains.
 
     python3 tests/goldens/make_language_models.py --out tests/goldens/text
 
-The files of a case and the precision are those of make_text_encoders.py, whose parts this uses. `logits` is the output. Each folder is
-then opened by transformers' AutoModelForCausalLM, which must compute the same.
-The folder `bpe` has the tokenizer.json that `tokenizers` trains on strings.json (make_tokens.py), and the ids that it gives these strings.
+The files of a case and the precision are those of make_text_encoders.py, whose parts this uses. `logits` is the output.
+Each folder is then opened by transformers' AutoModelForCausalLM, which must compute the same.
+The folder `bpe` has the tokenizer.json that `tokenizers` trains on strings.json (make_tokens.py), and the ids that it
+gives these strings.
 """
 
 import argparse

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens/media/live_ink.png: what bench/live_ink.py makes, with which src/media's scenes and inks are compared.
+"""Writes tests/goldens/media/live_ink.png by bench/live_ink.py; src/media's scenes and inks are compared with it.
 
     python3 tests/goldens/make_live_ink.py
 
-A row is a clip, of the seeds below; in it are its frames, of the numbers below, and then what each of them is in ink. Needs PyTorch alone.
+A row is a clip, of the seeds below; in it are its frames, of the numbers below, and then what each of them is in ink.
+Needs PyTorch alone.
 """
 
 import os

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Makes the LiveStreamUNet goldens: small models, inputs, and what live_stream_unet.py computes from them in double precision.
+"""Makes the LiveStreamUNet goldens: small models, inputs, and outputs of live_stream_unet.py in double precision.
 
     python3 tests/goldens/make_live_stream.py --out tests/goldens/live_stream
 
-Each case is a folder with config.json, diffusion_pytorch_model.safetensors (F32, random) and golden.safetensors: the inputs of the passes
-in F32, and in F64 what they give, `prediction`, `features`, `blended` and `next_memory` (with `next_position`); then a stream of a few frames,
-`frames` [frames, b, c, h, w] and `noise`, and what is shown of it in two steps a frame, `shown`. For each `*_bf16_error` and `*_fp16_error`
-say how far PyTorch in these is from it (relative L2, with weights and inputs rounded). Runs on a CPU in seconds. Needs PyTorch, diffusers (for
-what it shares with the other scripts) and safetensors. While a golden is computed, every operation PyTorch dispatches is watched, as in make_flux.py.
+Each case is a folder with config.json, diffusion_pytorch_model.safetensors (F32, random) and golden.safetensors: the
+inputs of the passes in F32, and in F64 what they give, `prediction`, `features`, `blended` and `next_memory` (with
+`next_position`); then a stream of a few frames, `frames` [frames, b, c, h, w] and `noise`, and what is shown of it in
+two steps a frame, `shown`. For each `*_bf16_error` and `*_fp16_error` say how far PyTorch in these is from it (relative
+L2, with weights and inputs rounded). Runs on a CPU in seconds. Needs PyTorch, diffusers (for what it shares with the
+other scripts) and safetensors. While a golden is computed, every operation PyTorch dispatches is watched, as in
+make_flux.py.
 """
 
 import argparse
@@ -24,7 +26,8 @@ from make_flux import OnlyDouble
 from make_vae import randomize
 
 STEPS = 2  # of a frame of the stream
-# Widths of odd factors, unequal sides; a memory of its own for each image, and one for all; levels with and without attention.
+# Widths of odd factors, unequal sides; a memory of its own for each image, and one for all; levels with and without
+# attention.
 CASES = {
     "three-levels": dict(
         config=dict(sample_size=16, in_channels=9, out_channels=3, block_out_channels=[8, 12, 24], layers_per_block=1,

@@ -1,17 +1,18 @@
-"""Writes tests/goldens/media with Pillow (Debian's python3-pil): pictures of many kinds, what they are to be read as, and resizes.
+"""Writes tests/goldens/media with Pillow (Debian's python3-pil): pictures of many kinds, their pixels, and resizes.
 
     python3 tests/goldens/make_media.py
     PYTHON tests/goldens/make_media.py turned
 
 The second writes turned/ and turned.json alone, with Pillow 13.0.0: Debian's does not heed XMP in a JPEG.
 
-- turned/      pictures whose metadata says how they were held, in the forms that Pillow heeds and in some that it does not
+- turned/      pictures whose metadata says how they were held, in the forms that Pillow heeds and in some others
 - turned.json      what they are read as
 - pictures/    one file a kind of PNG or JPEG; PNGs that Pillow cannot write are written here
-- pictures.json    of each picture that Pillow reads: width, height and RGB bytes in hexadecimal, as diffusers' load_image gives them
+- pictures.json    of each picture that Pillow reads: width, height and RGB bytes in hexadecimal, by diffusers' load_image
 - resize/      NAME.png, and NAME_WxH.png, which is NAME.png resized by Image.resize(..., LANCZOS)
 
-The same Pillow and libjpeg give the same files: all that is random is drawn from a fixed seed. src/media/*_test.cpp read them.
+The same Pillow and libjpeg give the same files: all that is random is drawn from a fixed seed. src/media/*_test.cpp
+read them.
 """
 
 import io
@@ -100,7 +101,7 @@ def jpeg(image, **options):
 
 
 def adobe_rgb(image):
-    """A JPEG whose three channels are RGB rather than YCbCr, which a segment of Adobe's says: `image` as if it were YCbCr."""
+    """A JPEG whose three channels are RGB rather than YCbCr, as its Adobe segment says."""
     ycbcr = Image.frombytes("YCbCr", image.size, image.tobytes())
     file = jpeg(ycbcr, subsampling=0)
     end_of_jfif = 4 + struct.unpack(">H", file[4:6])[0]

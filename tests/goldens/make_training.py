@@ -3,13 +3,14 @@
 
     python3 tests/goldens/make_training.py --text tests/goldens/text --out tests/goldens/train
 
-adamw.json: weights and moments after each update by given gradients, with rates from a table, and clipping by the global norm.
-gpt2.safetensors: GPT-2 of the folder text/gpt2 after STEPS steps of two micro-batches each: `tokens` [steps, micro-batches, batch, tokens + 1],
-`losses` (the mean over all tokens of a step), `norms` (before clipping), and the weights at the end under their names. Needs PyTorch and
-transformers.
-flow.safetensors: a tiny FLUX and its table of prompts, trained by flow matching for STEPS steps: `start.NAME`, the weights at the
-beginning; of every step `images` (pixels in patches, u8), `prompts` (rows of the table), `sigmas` and `noise`, `losses` and `norms`;
-the weights at the end under their names, and `average.NAME`, their running means. Needs diffusers.
+adamw.json: weights and moments after each update by given gradients, with rates from a table, and clipping by the
+global norm. gpt2.safetensors: GPT-2 of the folder text/gpt2 after STEPS steps of two micro-batches each: `tokens`
+[steps, micro-batches, batch, tokens + 1], `losses` (the mean over all tokens of a step), `norms` (before clipping), and
+the weights at the end under their names. Needs PyTorch and transformers.
+flow.safetensors: a tiny FLUX and its table of prompts, trained by flow matching for STEPS steps: `start.NAME`, the
+weights at the beginning; of every step `images` (pixels in patches, u8), `prompts` (rows of the table), `sigmas` and
+`noise`, `losses` and `norms`; the weights at the end under their names, and `average.NAME`, their running means. Needs
+diffusers.
 """
 
 import argparse

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Makes the goldens of UNet2DConditionModel and UNet2DModel: small models, inputs, and what diffusers computes in double precision.
+"""Makes the goldens of UNet2DConditionModel and UNet2DModel: small models, inputs, and diffusers' outputs in double.
 
     python3 tests/goldens/make_unets.py --out tests/goldens/unets
 
-Each case is a folder with config.json, diffusion_pytorch_model.safetensors (F16, random) and golden.safetensors: the inputs under
-diffusers' argument names in F32, in F64 `out_sample`, and `bf16_error`, `bf16_error_cuda` and `fp16_error_cuda`: how far diffusers in that
-precision is from it on the CPU and on the GPU (relative L2). Runs in seconds. Needs PyTorch, a GPU, diffusers and safetensors. While a golden
-is computed, every operation PyTorch dispatches is watched, as in make_flux.py.
+Each case is a folder with config.json, diffusion_pytorch_model.safetensors (F16, random) and golden.safetensors: the
+inputs under diffusers' argument names in F32, in F64 `out_sample`, and `bf16_error`, `bf16_error_cuda` and
+`fp16_error_cuda`: how far diffusers in that precision is from it on the CPU and on the GPU (relative L2). Runs in
+seconds. Needs PyTorch, a GPU, diffusers and safetensors. While a golden is computed, every operation PyTorch dispatches
+is watched, as in make_flux.py.
 """
 
 import argparse
@@ -24,15 +25,18 @@ from diffusers import UNet2DConditionModel, UNet2DModel
 
 from make_flux import OnlyDouble, double_timestep_embedding
 
-# Sizes are small and odd on purpose: three levels of 10x14 latents are 10, 5, 3 and 14, 7, 4, so that upsampling goes to the skip's size.
-# Batches are large enough for errors in 16 bits to be compared: of one sample they differ by a third from rounding to rounding.
+# Sizes are small and odd on purpose: three levels of 10x14 latents are 10, 5, 3 and 14, 7, 4, so that upsampling goes
+# to the skip's size. Batches are large enough for errors in 16 bits to be compared: of one sample they differ by a
+# third from rounding to rounding.
 CONDITION_CASES = {
-    # Stable Diffusion 1.5's: as many heads on every level, projections stored as 1x1 convolutions, no attention on the last level.
+    # Stable Diffusion 1.5's: as many heads on every level, projections stored as 1x1 convolutions, no attention on the
+    # last level.
     "sd15": dict(config=dict(block_out_channels=[8, 16, 16], layers_per_block=1, attention_head_dim=2, cross_attention_dim=12,
                              down_block_types=["CrossAttnDownBlock2D", "CrossAttnDownBlock2D", "DownBlock2D"],
                              up_block_types=["UpBlock2D", "CrossAttnUpBlock2D", "CrossAttnUpBlock2D"]),
                  batch=6, size=(10, 14), tokens=7, times=(1, 999), seed=31),
-    # 2.1's: heads by level, linear projections; padding below and on the right, which drops the last row of an odd size.
+    # 2.1's: heads by level, linear projections; padding below and on the right, which drops the last row of an odd
+    # size.
     "sd2": dict(config=dict(block_out_channels=[8, 16], layers_per_block=2, attention_head_dim=[1, 2], cross_attention_dim=20,
                             use_linear_projection=True, upcast_attention=True, downsample_padding=0,
                             down_block_types=["CrossAttnDownBlock2D", "DownBlock2D"],
@@ -47,7 +51,8 @@ CONDITION_CASES = {
                  batch=14, size=(6, 8), tokens=5, times=(1, 999), text=10, time_ids=6, seed=33),
 }
 PIXEL_CASES = {
-    # DDPM's: sines first, frequencies up to the last one, padding below and on the right, attention below the first level.
+    # DDPM's: sines first, frequencies up to the last one, padding below and on the right, attention below the first
+    # level.
     "pixel": dict(config=dict(block_out_channels=[8, 8, 16], layers_per_block=1, attention_head_dim=4, downsample_padding=0,
                               flip_sin_to_cos=False, freq_shift=1, norm_eps=1e-6,
                               down_block_types=["DownBlock2D", "AttnDownBlock2D", "DownBlock2D"],

@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Makes the goldens of AutoencoderKL, AutoencoderKLFlux2, AutoencoderTiny and AutoencoderKLQwenImage: small models, inputs, and what diffusers computes from them in double precision.
+"""Makes the goldens of autoencoders: small models, inputs, and diffusers' outputs in double precision.
+
+Of AutoencoderKL, AutoencoderKLFlux2, AutoencoderTiny and AutoencoderKLQwenImage.
 
     python3 tests/goldens/make_vae.py --out tests/goldens/vae
 
-Each case is a folder with config.json, diffusion_pytorch_model.safetensors (F32, random) and golden.safetensors: `image` and `latents`
-in F32, and in F64 `mean`, `logvar` and `decoded`, of AutoencoderKL the same in tiles (`mean_tiled` ...), of FLUX.2's `normalized`, of the tiny one `encoded` and
-`decoded`, and for each `*_bf16_error`: how far diffusers in bf16 is from it (relative L2, with weights and inputs rounded to bf16). Runs on a CPU in seconds. Needs PyTorch, diffusers and
-safetensors. While a golden is computed, every operation PyTorch dispatches is watched, as in make_flux.py, and casts to float32 go to float64.
+Each case is a folder with config.json, diffusion_pytorch_model.safetensors (F32, random) and golden.safetensors:
+`image` and `latents` in F32, and in F64 `mean`, `logvar` and `decoded`, of AutoencoderKL the same in tiles
+(`mean_tiled` ...), of FLUX.2's `normalized`, of the tiny one `encoded` and `decoded`, and for each `*_bf16_error`: how
+far diffusers in bf16 is from it (relative L2, with weights and inputs rounded to bf16). Runs on a CPU in seconds. Needs
+PyTorch, diffusers and safetensors. While a golden is computed, every operation PyTorch dispatches is watched, as in
+make_flux.py, and casts to float32 go to float64.
 """
 
 import argparse
@@ -23,8 +27,8 @@ from make_text_encoders import InDouble
 
 SHARED = dict(in_channels=3, out_channels=3, layers_per_block=2, norm_num_groups=4, sample_size=32,
               down_block_types=["DownEncoderBlock2D"] * 4, up_block_types=["UpDecoderBlock2D"] * 4)
-# As FLUX.1's and as Stable Diffusion's: latent channels, 1x1 convolutions next to the latents. Sizes are odd on purpose. The tiny one has
-# another width on each side, and another number of blocks at each size.
+# As FLUX.1's and as Stable Diffusion's: latent channels, 1x1 convolutions next to the latents. Sizes are odd on
+# purpose. The tiny one has another width on each side, and another number of blocks at each size.
 CASES = {
     "flux": dict(kind=AutoencoderKL,
                  config=dict(SHARED, latent_channels=6, block_out_channels=[8, 8, 16, 16], shift_factor=0.1159, scaling_factor=0.3611,

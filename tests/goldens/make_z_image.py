@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Makes the golden of Z-Image's transformer: a small model, inputs, and what diffusers computes from them in double precision.
+"""Makes the golden of Z-Image's transformer: a small model, inputs, and diffusers' outputs in double precision.
 
     python3 tests/goldens/make_z_image.py --out tests/goldens/z_image
 
-Each case is a folder with config.json, diffusion_pytorch_model.safetensors (F32, random) and golden.safetensors: in F32 `hidden_states`
-[batch, image tokens, 4 channels], the 2x2 patches latent by latent that diffusers cuts from an image, `encoder_hidden_states`, `timestep`,
-and `img_ids` [image tokens, 3] for the positions that it computes from the image's size; `sample` in F64, patches likewise; and
-`sample_bf16_error`, how far diffusers in bf16 is from it (relative L2). Runs on a CPU in seconds. Needs PyTorch, diffusers and safetensors.
+Each case is a folder with config.json, diffusion_pytorch_model.safetensors (F32, random) and golden.safetensors: in F32
+`hidden_states`
+[batch, image tokens, 4 channels], the 2x2 patches latent by latent that diffusers cuts from an image,
+`encoder_hidden_states`, `timestep`, and `img_ids` [image tokens, 3] for the positions that it computes from the image's
+size; `sample` in F64, patches likewise; and `sample_bf16_error`, how far diffusers in bf16 is from it (relative L2).
+Runs on a CPU in seconds. Needs PyTorch, diffusers and safetensors.
 
-A double model in diffusers is not double throughout: it casts times and rotated queries to float32. While a golden is computed, such casts
-go to float64, and an operation that returns another floating-point dtype stops the script. Rotary tables are float32 from the start, and
-are computed again.
+A double model in diffusers is not double throughout: it casts times and rotated queries to float32. While a golden is
+computed, such casts go to float64, and an operation that returns another floating-point dtype stops the script. Rotary
+tables are float32 from the start, and are computed again.
 """
 
 import argparse

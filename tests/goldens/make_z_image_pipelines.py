@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the goldens of Z-Image's pipeline: a small folder, requests, and what diffusers makes of them in double precision.
+"""Makes the goldens of Z-Image's pipeline: a small folder, requests, and diffusers' images in double precision.
 
     python3 tests/goldens/make_z_image_pipelines.py --out tests/goldens/pipelines
 
@@ -16,8 +16,9 @@ z-image is a folder as diffusers writes it (tiny_z_image_folder.py), F32 and ran
         latents [images, tokens, 4 channels]                    F32; patches, after the last step
         image [images, 3, height, width]                        F32; decoded
 
-`negative_` precedes what guidance takes as well. `*_bf16_error` is how far diffusers in bf16 is from it (relative L2). Runs on a CPU in
-seconds. Needs PyTorch, transformers, diffusers and safetensors. A double pipeline is not double throughout: see make_flux_pipelines.py.
+`negative_` precedes what guidance takes as well. `*_bf16_error` is how far diffusers in bf16 is from it (relative L2).
+Runs on a CPU in seconds. Needs PyTorch, transformers, diffusers and safetensors. A double pipeline is not double
+throughout: see make_flux_pipelines.py.
 """
 
 import argparse
@@ -42,7 +43,8 @@ from make_z_image import from_patches, to_patches, with_double_positions
 from tiny_flux3_folder import TEMPLATE
 from tiny_z_image_folder import write_folder
 
-# Images with and without padding of their tokens, and texts of one, two and more multiples of 32 tokens; "whole" is one without padding.
+# Images with and without padding of their tokens, and texts of one, two and more multiples of 32 tokens; "whole" is one
+# without padding.
 CASES = {
     "z-image": dict(
         seed=81, text_layers=3,

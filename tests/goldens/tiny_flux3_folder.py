@@ -1,7 +1,8 @@
 """Writes a small FLUX.3 or FLUX.2 [klein] with random weights as a folder in diffusers' layout, as its users have it.
 
-What is as in the published folders: which files there are and how they and the tensors are named, the classes, the configs' keys; of FLUX.3
-modular_model_index.json, in which parts may name another repository. What is not: sizes, F32, and the vocabulary.
+What is as in the published folders: which files there are and how they and the tensors are named, the classes, the
+configs' keys; of FLUX.3 modular_model_index.json, in which parts may name another repository. What is not: sizes, F32,
+and the vocabulary.
 """
 
 import diffusers
@@ -89,7 +90,7 @@ def part_of(role, repository):
 
 
 def write_folder(folder, case):
-    """Every random number comes from the case's seed, in the order below. Gives the text encoder, if the folder has one."""
+    """Every random number comes from the case's seed, in the order below. Returns the text encoder, if there is one."""
     generator = torch.Generator().manual_seed(case["seed"])
     encoder = None
     if case["others"] is None:

@@ -72,7 +72,7 @@ def described(content, normalized=False, sides=False):
 
 
 def write_tokenizer_configs(folder, name, roles, tokens, config, special):
-    """What transformers 4 saves next to a vocabulary and the published folders have; version 5 saves tokenizer.json alone."""
+    """The files that transformers 4 saves next to a vocabulary. Version 5 saves tokenizer.json alone."""
     decoder = {str(id): {**token, "special": True} for id, token in tokens.items()}
     contents = {role: token["content"] for role, token in roles.items()}
     write(folder / "tokenizer_config.json", {"added_tokens_decoder": decoder, "clean_up_tokenization_spaces": True,

@@ -1,8 +1,8 @@
 """Writes a small Qwen-Image with random weights as a folder in diffusers' layout, as its users have it.
 
-What is as in the published folder: which files there are and how they and the tensors are named, the classes, the configs' keys. What is
-not: sizes, F32, and the vocabulary, whose merges make single tokens of the words around a prompt, so that 34 ids precede it as they do with
-the published one.
+What is as in the published folder: which files there are and how they and the tensors are named, the classes, the
+configs' keys. What is not: sizes, F32, and the vocabulary, whose merges make single tokens of the words around a
+prompt, so that 34 ids precede it as they do with the published one.
 """
 
 import json
@@ -63,8 +63,10 @@ def write_tokenizer(folder, words=WORDS, special=SPECIAL):
 
 
 def write_text_encoder(folder, config, ids, generator):
-    """As transformers 4 saved it, which is how the published one is: with the language half's keys at the top, and its rotary positions in
-    rope_scaling; of vision a single tensor stands for all."""
+    """As transformers 4 saved it and as it was published: the language half's keys are at the top.
+
+    Its rotary positions are in rope_scaling. A single tensor is there for all of vision.
+    """
     folder.mkdir(parents=True)
     model = Qwen2_5_VLForConditionalGeneration(Qwen2_5_VLConfig(
         text_config=dict(config, vocab_size=ids + PADDED, bos_token_id=0, eos_token_id=1,
@@ -84,7 +86,7 @@ def write_text_encoder(folder, config, ids, generator):
 
 
 def write_folder(folder, case):
-    """Every random number comes from the case's seed, in the order below. Gives the text encoder, which this transformers cannot load."""
+    """Every random number comes from the case's seed. Returns the text encoder, which this transformers cannot load."""
     generator = torch.Generator().manual_seed(case["seed"])
     encoder = write_text_encoder(folder / "text_encoder", case["language"], write_tokenizer(folder / "tokenizer"), generator)
     latents = case["vae"]["z_dim"]

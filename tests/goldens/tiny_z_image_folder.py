@@ -1,7 +1,7 @@
 """Writes a small Z-Image with random weights as a folder in diffusers' layout, as its users have it.
 
-What is as in the published folder of Z-Image-Turbo: which files there are and how they and the tensors are named, the classes, the configs'
-keys. What is not: sizes, F32, and the vocabulary.
+What is as in the published folder of Z-Image-Turbo: which files there are and how they and the tensors are named, the
+classes, the configs' keys. What is not: sizes, F32, and the vocabulary.
 """
 
 import diffusers
