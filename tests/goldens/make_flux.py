@@ -37,6 +37,8 @@ import diffusers.models.embeddings as embeddings
 import diffusers.models.transformers.transformer_flux as flux
 from diffusers import FluxTransformer2DModel
 
+from random_weights import randomize, round_weights
+
 # Sizes are odd on purpose (3 heads of 20, 35 image tokens, 9 text tokens, unequal RoPE axes), so that a kernel that
 # only handles full vectors, or a swapped pair of axes, does not pass.
 TINY_CASES = {
@@ -138,23 +140,12 @@ def position_ids(rows, columns):
     return torch.stack([torch.zeros_like(row), row, column], dim=-1).reshape(-1, 3).float()
 
 
-def randomize(model, generator):
-    """Weights of 1/sqrt(fan_in), biases of 0.1, RMSNorm weights around 1: no zeros, and activations of order 1."""
-    for name, parameter in sorted(model.named_parameters()):
-        draw = torch.randn(parameter.shape, generator=generator)
-        if parameter.ndim == 2:
-            parameter.data = draw / math.sqrt(parameter.shape[1])
-        elif name.endswith("bias"):
-            parameter.data = 0.1 * draw
-        else:
-            parameter.data = 1 + 0.2 * draw
-
-
 def tiny_case(folder, case):
     generator = torch.Generator().manual_seed(case["seed"])
     config = case["config"]
     model = FluxTransformer2DModel.from_config(config).eval()
     randomize(model, generator)
+    round_weights(model)
     image_tokens, batch = case["rows"] * case["columns"], len(case["timestep"])
     inputs = {
         "hidden_states": torch.randn(batch, image_tokens, config["in_channels"], generator=generator),

@@ -23,7 +23,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from diffusers import Flux2Transformer2DModel, Flux3Transformer2DModel
 
 from make_text_encoders import InDouble
-from make_vae import randomize
+from random_weights import randomize, round_weights
 
 # Sizes are odd on purpose: axes of unequal sizes, images that are not square, references of two sizes, other channels
 # than the image's.
@@ -85,6 +85,7 @@ def make_case(folder, case):
     model = case["kind"].from_config(case["config"]).eval()
     randomize(model, generator)
     calm_times(model)
+    round_weights(model)
     model.save_config(folder)
     weights = {name: tensor.clone().contiguous() for name, tensor in model.state_dict().items()}
     save_file(weights, os.path.join(folder, "diffusion_pytorch_model.safetensors"), metadata={"format": "pt"})

@@ -23,7 +23,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from live_stream_unet import LiveStreamUNet, Stream
 from make_flux import OnlyDouble
-from make_vae import randomize
+from random_weights import randomize, round_weights
 
 STEPS = 2  # of a frame of the stream
 # Widths of odd factors, unequal sides; a memory of its own for each image, and one for all; levels with and without
@@ -61,6 +61,7 @@ def make_case(folder, case):
     config = case["config"]
     model = LiveStreamUNet(config).eval()
     randomize(model, generator)
+    round_weights(model)
     with open(os.path.join(folder, "config.json"), "w") as file:
         json.dump({"_class_name": "LiveStreamUNet", **config}, file, indent=2)
         file.write("\n")

@@ -24,7 +24,7 @@ from diffusers import QwenImageTransformer2DModel
 from diffusers.models.transformers.transformer_qwenimage import QwenEmbedRope
 
 from make_text_encoders import InDouble
-from make_vae import randomize
+from random_weights import randomize, round_weights
 
 # Images that are not square, with odd sides, so that rows and columns have other numbers below zero than above it.
 CASES = {
@@ -64,6 +64,7 @@ def make_case(folder, case):
     config, batch = case["config"], len(case["timestep"])
     model = QwenImageTransformer2DModel.from_config(config).eval()
     randomize(model, generator)
+    round_weights(model)
     model.save_config(folder)
     weights = {name: tensor.clone().contiguous() for name, tensor in model.state_dict().items()}
     save_file(weights, os.path.join(folder, "diffusion_pytorch_model.safetensors"), metadata={"format": "pt"})

@@ -27,6 +27,7 @@ from transformers import (CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjec
                           Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, T5Config, T5EncoderModel)
 
 from make_flux import OnlyDouble
+from random_weights import round_weights
 
 # Odd sizes on purpose: heads that do not add up to the width, distances in every kind of bucket, ends of text in
 # different places.
@@ -196,6 +197,7 @@ def make_language(case, generator):
 
 def make_case(folder, case, make, outputs):
     model, weights, inputs = make(case, torch.Generator().manual_seed(case["seed"]))
+    round_weights(model)
     weights = {name: tensor.float().clone().contiguous() for name, tensor in weights.items()}
     tensors = dict(inputs)
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):

@@ -14,7 +14,6 @@ make_flux.py, and casts to float32 go to float64.
 """
 
 import argparse
-import math
 import os
 
 import torch
@@ -24,6 +23,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from diffusers import AutoencoderKL, AutoencoderKLFlux2, AutoencoderKLQwenImage, AutoencoderTiny
 
 from make_text_encoders import InDouble
+from random_weights import randomize, round_weights
 
 SHARED = dict(in_channels=3, out_channels=3, layers_per_block=2, norm_num_groups=4, sample_size=32,
               down_block_types=["DownEncoderBlock2D"] * 4, up_block_types=["UpDecoderBlock2D"] * 4)
@@ -49,21 +49,6 @@ CASES = {
                   config=dict(SHARED, latent_channels=6, layers_per_block=1, block_out_channels=[4, 8, 8, 8],
                               decoder_block_out_channels=[4, 4, 8, 8]), image=(1, 48, 37), latents=(3, 5, 7), seed=25),
 }
-
-
-def randomize(model, generator):
-    """Weights of 1/sqrt(fan_in), biases of 0.1, gains around 1: no zeros, and activations of order 1."""
-    for name, parameter in sorted(model.named_parameters()):
-        draw = torch.randn(parameter.shape, generator=generator)
-        if parameter.ndim >= 2:
-            parameter.data = draw / math.sqrt(parameter[0].numel())
-        elif name.endswith("bias"):
-            parameter.data = 0.1 * draw
-        else:
-            parameter.data = 1 + 0.2 * draw
-    if isinstance(model, AutoencoderKLFlux2):
-        model.bn.running_mean = 0.3 * torch.randn(model.bn.running_mean.shape, generator=generator)
-        model.bn.running_var = 0.5 + torch.rand(model.bn.running_var.shape, generator=generator)
 
 
 def passes(model, image, latents):
@@ -92,6 +77,7 @@ def make_case(folder, case):
     config = case["config"]
     model = case["kind"].from_config(config).eval()
     randomize(model, generator)
+    round_weights(model)
     model.save_config(folder)
     save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()},
               os.path.join(folder, "diffusion_pytorch_model.safetensors"), metadata={"format": "pt"})

@@ -26,7 +26,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from diffusers import ZImageTransformer2DModel
 
 from make_text_encoders import InDouble
-from make_vae import randomize
+from random_weights import randomize, round_weights
 
 # Neither the tokens of the image nor those of the text are a multiple of 32.
 CASES = {
@@ -71,6 +71,7 @@ def make_case(folder, case):
     model = ZImageTransformer2DModel.from_config(config).eval()
     randomize(model, generator)
     calm_times(model)
+    round_weights(model)
     model.save_config(folder)
     weights = {name: tensor.clone().contiguous() for name, tensor in model.state_dict().items()}
     save_file(weights, os.path.join(folder, "diffusion_pytorch_model.safetensors"), metadata={"format": "pt"})

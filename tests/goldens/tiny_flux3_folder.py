@@ -15,7 +15,7 @@ from make_flux3 import calm_times
 from make_text_encoders import VISION_3
 from make_text_encoders import randomize as randomize_encoder
 from make_tokens import write
-from make_vae import randomize
+from random_weights import randomize, round_weights
 from tiny_qwen_image_folder import PADDED, write_tokenizer
 
 WORDS = "user assistant \u0120the \u0120a \u0120fox \u0120and \u0120of think \u0120house \u0120red".split()
@@ -53,6 +53,7 @@ def write_text_encoder(folder, is_flux3, ids, generator, layers=None):
     randomize_encoder(model, generator)
     for parameter in (parameter for name, parameter in model.named_parameters() if name.endswith(("o_proj.weight", "down_proj.weight"))):
         parameter.data *= CALM
+    round_weights(model)
     kept = {name: tensor.contiguous() for name, tensor in model.state_dict().items()
             if name != "lm_head.weight" and ("visual" not in name or name.endswith("merger.norm.weight"))}
     save_file(kept, str(folder / "model.safetensors"), metadata={"format": "pt"})
@@ -73,6 +74,7 @@ def write_transformer(folder, case, generator):
     model = kind(in_channels=channels, joint_attention_dim=LANGUAGE["hidden_size"] * (8 if case["is_flux3"] else 3), **TRANSFORMER, **own)
     randomize(model, generator)
     calm_times(model)
+    round_weights(model)
     model.save_pretrained(folder)
 
 
@@ -80,6 +82,7 @@ def write_vae(folder, decoder, generator):
     model = AutoencoderKLFlux2(**VAE, decoder_block_out_channels=decoder)
     randomize(model, generator)
     model.decoder.conv_out.weight.data *= DECODED_SCALE
+    round_weights(model)
     model.save_pretrained(folder)
 
 

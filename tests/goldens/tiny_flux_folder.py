@@ -21,7 +21,7 @@ from transformers import CLIPTextConfig, CLIPTextModel, T5Config, T5EncoderModel
 
 from make_text_encoders import randomize as randomize_encoder
 from make_tokens import PHRASES, clip_pieces, t5_json, write
-from make_vae import randomize
+from random_weights import randomize, round_weights
 from tiny_stable_diffusion_folder import save_encoder
 
 CLIP_MERGES = 120
@@ -166,6 +166,7 @@ def write_folder(folder, case):
             calm_times(model)
         if name == "vae":
             model.decoder.conv_out.weight.data *= DECODED_SCALE
+        round_weights(model)
         if name == "text_encoder":
             save_encoder(model, folder / name, torch.float32)
             write_as_version_4(folder / name)

@@ -16,7 +16,7 @@ from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
 from make_text_encoders import VISION
 from make_text_encoders import randomize as randomize_encoder
 from make_tokens import byte_alphabet, write
-from make_vae import randomize
+from random_weights import randomize, round_weights
 from tiny_flux_folder import calm_times
 
 BEFORE = ("<|im_start|>system\nDescribe the image by detailing the color, shape, size, texture, quantity, text, spatial relationships of the "
@@ -73,6 +73,7 @@ def write_text_encoder(folder, config, ids, generator):
                          rope_parameters=dict(rope_type="default", rope_theta=1e6, mrope_section=config["mrope_section"])),
         vision_config=dict(VISION, out_hidden_size=config["hidden_size"])))
     randomize_encoder(model, generator)
+    round_weights(model)
     saved = {name.replace("model.language_model.", "model.").replace("model.visual.", "visual."): tensor
              for name, tensor in model.state_dict().items()}
     kept = {name: tensor.contiguous() for name, tensor in saved.items() if not name.startswith("visual.") or name.endswith("ln_q.weight")}
@@ -101,6 +102,7 @@ def write_folder(folder, case):
             calm_times(model)
         if name == "vae":
             model.decoder.conv_out.weight.data *= DECODED_SCALE
+        round_weights(model)
         model.save_pretrained(folder / name)
     version = {"_diffusers_version": diffusers.__version__}
     (folder / "scheduler").mkdir(exist_ok=True)

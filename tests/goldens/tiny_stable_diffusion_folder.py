@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection
 
 from make_text_encoders import randomize as randomize_encoder
-from make_vae import randomize
+from random_weights import randomize
 
 TOKENIZER = Path(__file__).parent / "pipelines/flux-dev/tokenizer"
 VOCABULARY = 634

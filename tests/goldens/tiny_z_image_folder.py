@@ -9,7 +9,7 @@ import torch
 from diffusers import AutoencoderKL, ZImageTransformer2DModel
 
 from make_tokens import write
-from make_vae import randomize
+from random_weights import randomize, round_weights
 from make_z_image import calm_times
 from tiny_flux3_folder import LANGUAGE, SPECIAL, WORDS, write_text_encoder
 from tiny_flux_folder import DECODED_SCALE, VAE
@@ -39,6 +39,7 @@ def write_folder(folder, case):
             calm_times(model)
         if name == "vae":
             model.decoder.conv_out.weight.data *= DECODED_SCALE
+        round_weights(model)
         model.save_pretrained(folder / name)
     version = {"_diffusers_version": diffusers.__version__}
     (folder / "scheduler").mkdir()
