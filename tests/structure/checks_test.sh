@@ -199,4 +199,16 @@ expect 0 '' check_goldens
 echo 'python3 tests/goldens/make_flux.py' >"$tree/scripts/make_goldens.sh"
 expect 1 'tests/goldens/make_other.py is neither run by' check_goldens
 
+check_weight() { python3 "$here/check_weight.py" "$tree" 0.1; }
+expect 0 'skipped' check_weight
+git -C "$tree" init --quiet
+expect 1 '0 files' check_weight
+head -c 90000 /dev/urandom >"$tree/random.bin"
+cp "$tree/random.bin" "$tree/same.bin"
+seq 100000 >"$tree/untracked.txt"
+git -C "$tree" add random.bin same.bin
+expect 0 '1 files, 0.09 MB' check_weight
+git -C "$tree" add untracked.txt
+expect 1 'MB  untracked.txt' check_weight
+
 [[ $failures -eq 0 ]]
