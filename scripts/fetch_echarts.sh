@@ -8,7 +8,7 @@ version_in() {  # of echarts, in a lock file of npm's
   [[ -f $1 ]] && sed -n '/"node_modules\/echarts": {/,/}/s/.*"version": "\(.*\)".*/\1/p' "$1"
 }
 wanted=$(version_in package-lock.json)
-if [[ -f node_modules/echarts/dist/echarts.min.js && $(version_in node_modules/.package-lock.json) == "$wanted" ]]; then
+if [[ -f node_modules/echarts/dist/echarts.min.js && -f node_modules/echarts/dist/echarts.js && $(version_in node_modules/.package-lock.json) == "$wanted" ]]; then
   exit 0
 fi
 if ! command -v npm >/dev/null; then

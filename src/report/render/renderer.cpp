@@ -135,7 +135,7 @@ std::string without_baselines(std::string_view svg) {
 ChartRenderer::ChartRenderer() {
   require_rasterizer();
   engine_.run(kBrowser, "browser");
-  engine_.run(echarts_js(), "echarts.min.js");
+  engine_.run(echarts_long_names_js(), "echarts.js");
   engine_.run(charts_js(), "charts.js");
   engine_.define_measure("measure_text", text_width);
   engine_.run(kMeasure, "measure");
