@@ -377,8 +377,8 @@ class RowFusion {
   [[nodiscard]] bool goes_by_bytes(const Node& node) const {
     if (!may_fuse(node)) return false;
     const DType from = graph_.type(node.inputs[0]).dtype, to = graph_.type(node.results[0]).dtype;
-    const bool is_between = (size_of(from) == 1 && is_float(to)) || (size_of(to) == 1 && is_float(from));
-    return (node.op == Op::kCast && is_between) || (node.op == Op::kQuantize && to == DType::kF8E4M3);
+    if (to == DType::kF8E4M3 && size_of(from) > 1) return true;  // cast or quantized
+    return node.op == Op::kCast && ((size_of(from) == 1 && is_float(to)) || (size_of(to) == 1 && is_float(from)));
   }
 
   /// Replaces each group by a fused node, and sorts the schedule. Returns the number of fused nodes.
