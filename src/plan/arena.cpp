@@ -90,7 +90,10 @@ std::size_t most_live(const std::vector<Storage>& storages) {
   for (const Storage& storage : storages) {
     if (!in_arena(storage)) continue;
     const auto last = static_cast<std::size_t>(storage.last);
-    if (last >= ends.size()) begins.resize(last + 1), ends.resize(last + 1);
+    if (last >= ends.size()) {
+      begins.resize(last + 1);
+      ends.resize(last + 1);
+    }
     begins[static_cast<std::size_t>(storage.first)] += aligned_size(storage.bytes);
     ends[last] += aligned_size(storage.bytes);
   }
