@@ -16,7 +16,7 @@ namespace headroom::doctor {
 namespace {
 
 WorkKind kind_of(Op op) {
-  if (op == Op::kAttention || op == Op::kScaledAttention) return WorkKind::kAttention;
+  if (operands_of(op).find(Role::kQ)) return WorkKind::kAttention;
   if (is_convolution(op)) return WorkKind::kConvolution;
   return is_contraction(op) ? WorkKind::kMatmul : WorkKind::kOther;
 }
@@ -24,9 +24,9 @@ WorkKind kind_of(Op op) {
 /// A softmax over scores [batch, heads, queries, keys] that are in memory, by itself or in a fused op.
 bool is_softmax_of_scores(const Step& step) {
   const bool has_softmax =
-      step.op == Op::kSoftmax ||
-      (step.op == Op::kFused && std::ranges::any_of(body_of(step.spec.attributes).nodes(),
-                                                    [](const Node& node) { return node.op == Op::kSoftmax; }));
+      step.op == Op::kSoftmax || (step.spec.attributes.fused_body() != nullptr &&
+                                  std::ranges::any_of(body_of(step.spec.attributes).nodes(),
+                                                      [](const Node& node) { return node.op == Op::kSoftmax; }));
   return has_softmax && step.spec.outputs.front().shape.rank() == 4;
 }
 

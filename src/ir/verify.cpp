@@ -29,17 +29,17 @@ class Verifier {
       if (kind == ValueKind::kInput || kind == ValueKind::kParam || kind == ValueKind::kState) homes_[i] = kTopRegion;
     }
     for (const Node& node : graph_.nodes())
-      for (const ValueId input : node.inputs) check_exists(input, describe(node));
+      for (const ValueId input : node.inputs) check_exists(input, [&] { return describe(node); });
     check_state_updates();
     const Schedule schedule(graph_);
     schedule_ = &schedule;
     walk(kTopRegion);
     for (const Output& output : graph_.outputs()) {
-      const std::string user = "the output " + output.name;
+      const auto user = [&] { return "the output " + output.name; };
       check_exists(output.value, user);
       // Outputs are read at the very end, so an output that names a state has its final value.
       if (graph_.value(output.value).kind != ValueKind::kState) check_use(output.value, kTopRegion, user);
-      if (is_channels_last(output.value)) broken("{} must be row-major, as callers take it", user);
+      if (is_channels_last(output.value)) broken("{} must be row-major, as callers take it", user());
     }
   }
 
@@ -122,7 +122,7 @@ class Verifier {
       if (!region.results.empty()) broken("the results of an if are its then's, not those of its else {}", id);
       return;
     }
-    check_exists(region.predicate, fmt::format("the if {}", id));
+    check_exists(region.predicate, [&] { return fmt::format("the if {}", id); });
     const TensorType& type = graph_.type(region.predicate);
     if (type.dtype != DType::kBool || type.shape.rank() != 0)
       broken("the predicate {} must be a bool scalar, not {}", name_of_value(region.predicate), type);
@@ -173,7 +173,7 @@ class Verifier {
 
   /// Each branch reads the states as they were before the `if`, and so do the values that replace a missing else.
   void walk_if(RegionId id, const Region& then) {
-    check_use(then.predicate, then.parent, fmt::format("the if {}", id));
+    check_use(then.predicate, then.parent, [&] { return fmt::format("the if {}", id); });
     const std::vector<bool> over_before = is_over_;
     walk(id);
     end(id, id);
@@ -189,11 +189,13 @@ class Verifier {
     const std::vector<Assignment> assignments = assignments_at_end(graph_, id, reader == id);
     const auto is_state = [&](ValueId value) { return graph_.value(value).kind == ValueKind::kState; };
     for (const auto& [to, from] : assignments) {
-      const std::string user = is_state(to) ? "the update of " + name_of_value(to)
-                                            : fmt::format("region {}, for its result {},", reader, name_of_value(to));
+      const auto user = [&, to = to] {
+        return is_state(to) ? "the update of " + name_of_value(to)
+                            : fmt::format("region {}, for its result {},", reader, name_of_value(to));
+      };
       check_use(from, reader, user);
       if (graph_.type(to) != graph_.type(from))
-        broken("{} must be {}, not {}", user, graph_.type(to), graph_.type(from));
+        broken("{} must be {}, not {}", user(), graph_.type(to), graph_.type(from));
     }
     for (const auto& [to, from] : assignments) is_over_[index_of(to)] = is_over_[index_of(to)] || is_state(to);
   }
@@ -209,7 +211,7 @@ class Verifier {
     check_attributes(node, schema);
     std::vector<TensorType> input_types;
     for (const ValueId input : node.inputs) {
-      check_use(input, node.region, describe(node));
+      check_use(input, node.region, [&] { return describe(node); });
       input_types.push_back(graph_.type(input));
     }
     std::vector<TensorType> wanted;
@@ -260,33 +262,35 @@ class Verifier {
       broken("{} makes a channels_last result {} of other extents", describe(node), name_of_value(result));
   }
 
-  void check_exists(ValueId id, const std::string& user) const {
-    if (index_of(id) >= graph_.value_count()) broken("{} reads {}, which does not exist", user, name_of_value(id));
+  // `user()` is the reader in words, for the message.
+  void check_exists(ValueId id, const auto& user) const {
+    if (index_of(id) >= graph_.value_count()) broken("{} reads {}, which does not exist", user(), name_of_value(id));
   }
 
   /// A use in `region` refers to values defined so far in it or in enclosing regions. A state can be used until the
   /// region that updates it ends.
-  void check_use(ValueId id, RegionId region, const std::string& user) const {
+  void check_use(ValueId id, RegionId region, const auto& user) const {
     check_exists(id, user);
     const RegionId home = homes_[index_of(id)];
-    if (home == kNoRegion) broken("{} reads {} before it is defined", user, name_of_value(id));
+    if (home == kNoRegion) broken("{} reads {} before it is defined", user(), name_of_value(id));
     if (!is_within(graph_, region, home))
-      broken("{} reads {}, which exists only inside region {}", user, name_of_value(id), home);
+      broken("{} reads {}, which exists only inside region {}", user(), name_of_value(id), home);
     if (is_over_[index_of(id)])
-      broken("{} reads {} after the region that updates it, whose result it must read", user, name_of_value(id));
+      broken("{} reads {} after the region that updates it, whose result it must read", user(), name_of_value(id));
   }
 
   /// A state has one update, or one in each branch of one `if`.
   void check_state_updates() const {
     std::vector<RegionId> updated(graph_.value_count(), kNoRegion);
     for (const StateUpdate& update : graph_.state_updates()) {
-      check_exists(update.value, "an update");
+      check_exists(update.value, [] { return "an update"; });
       if (graph_.value(update.value).kind != ValueKind::kState)
         broken("{} is updated, but is not a state", name_of_value(update.value));
-      const std::string user = "the update of " + name_of_value(update.value);
-      if (!is_region(update.region)) broken("{} is in region {}, which does not exist", user, update.region);
+      const auto user = [&] { return "the update of " + name_of_value(update.value); };
+      if (!is_region(update.region)) broken("{} is in region {}, which does not exist", user(), update.region);
       RegionId& earlier = updated[index_of(update.value)];
-      if (earlier != kNoRegion && graph_.region(update.region).branch != earlier) broken("{} is the second one", user);
+      if (earlier != kNoRegion && graph_.region(update.region).branch != earlier)
+        broken("{} is the second one", user());
       earlier = update.region;
       check_exists(update.next, user);
     }

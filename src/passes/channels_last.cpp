@@ -45,7 +45,7 @@ class ChannelsLast {
   /// image prevents it. Elementwise ops are excepted, because they accept any layout next to an image.
   [[nodiscard]] bool may_convert(const Node& node) const {
     if (!definition_of(node.op).any_layout || is_weight_[index_of(node.results[0])]) return false;
-    if (node.op == Op::kFused) return false;  // its body determines their layout
+    if (node.attributes.fused_body() != nullptr) return false;  // its body determines their layout
     if (!is_image(node.results[0]) || is_channels_last(node.results[0])) return false;
     int images = 0, weights = 0;
     for (std::size_t k = 0; k < node.inputs.size(); ++k)

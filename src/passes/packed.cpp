@@ -57,8 +57,7 @@ class Unpacking {
   }
 
   [[nodiscard]] bool is_matmul_of_weight(const Node& node) const {
-    return (node.op == Op::kLinear || node.op == Op::kScaledLinear) && !is_weight(node.results[0]) &&
-           is_weight(node.input(Role::kWeight));
+    return is_matmul(node.op) && !is_weight(node.results[0]) && is_weight(node.input(Role::kWeight));
   }
 
   /// Why a weight is folded; empty if it is made of blocks by ops that cost nothing in every run, and nothing for a

@@ -18,7 +18,10 @@ bool stays_readable(const Graph& graph, ValueId value, RegionId region) {
 
 }  // namespace
 
-Rewriter::Rewriter(Graph& graph) : graph_(graph), links_(graph.value_count()) {
+Rewriter::Rewriter(Graph& graph)
+    : graph_(graph), memory_(graph.nodes().size() * sizeof(Entry) + graph.value_count() * 2 * sizeof(Entry*)) {
+  links_.reserve(graph_.value_count());
+  add_links();
   for (const ValueId param : graph_.values_of(ValueKind::kParam)) links(param).is_weight = true;
   for (const ValueId read : reads_outside_nodes(graph_)) ++links(read).reads_from_outside;
 
@@ -29,6 +32,10 @@ Rewriter::Rewriter(Graph& graph) : graph_(graph), links_(graph.value_count()) {
     const Place place = insert(schedule_.end(), std::move(node), schedule_.size() + 1, at_start);
     if (!at_start && front_end_ == schedule_.end()) front_end_ = place;
   }
+}
+
+void Rewriter::add_links() {
+  while (links_.size() < graph_.value_count()) links_.emplace_back(memory_);
 }
 
 Rewriter::Place Rewriter::insert(Place before, Node node, std::size_t turn, bool is_weight) {
@@ -61,7 +68,7 @@ const Node* Rewriter::single_use_producer(ValueId value) const {
 
 std::vector<const Node*> Rewriter::readers_from_here(ValueId value) const {
   HR_CHECK(shown_ != schedule_.end());
-  std::vector<Entry*> entries = links(value).readers;
+  std::vector<Entry*> entries(links(value).readers.begin(), links(value).readers.end());
   std::erase_if(entries, [&](const Entry* entry) { return entry->turn < shown_->turn; });
   std::ranges::sort(entries, {}, &Entry::turn);
   const auto repeated = std::ranges::unique(entries);
@@ -117,7 +124,7 @@ const Node& Rewriter::schedule(Op op, std::vector<ValueId> inputs, Attributes at
   const bool at_start = std::ranges::all_of(inputs, [&](ValueId input) { return is_weight(input); });
   const RegionId region = at_start ? kTopRegion : shown_->node.region;
   Node node = graph_.make_node(op, std::move(inputs), std::move(attributes), path, region);
-  links_.resize(graph_.value_count());
+  add_links();
 
   const bool shown_at_start = is_weight(shown_->node.results.front());
   const Place place = insert(at_start && !shown_at_start ? front_end_ : shown_, std::move(node), 0, at_start);
@@ -130,7 +137,7 @@ void Rewriter::replace(ValueId from, ValueId to) {
   HR_CHECK(type(from) == type(to));
   graph_.replace_uses(from, to);  // by readers that are not nodes; the schedule is here
   links(to).reads_from_outside += std::exchange(links(from).reads_from_outside, 0);
-  for (Entry* reader : std::exchange(links(from).readers, {})) {
+  for (Entry* reader : std::exchange(links(from).readers, std::pmr::vector<Entry*>(&memory_))) {
     *std::ranges::find(reader->node.inputs, from) = to;
     links(to).readers.push_back(reader);
   }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <list>
+#include <memory_resource>
 #include <span>
 #include <string>
 #include <string_view>
@@ -78,11 +79,13 @@ class Rewriter {
     bool dropped = false;
   };
   // a list, so that nodes keep their address when others are inserted before them
-  using Place = std::list<Entry>::iterator;
+  using Place = std::pmr::list<Entry>::iterator;
 
   struct Links {
+    explicit Links(std::pmr::memory_resource& memory) : readers(&memory) {}
+
     Entry* producer = nullptr;           // null for values that no node makes
-    std::vector<Entry*> readers;         // one entry per operand that is this value
+    std::pmr::vector<Entry*> readers;    // one entry per operand that is this value
     std::size_t reads_from_outside = 0;  // reads by outputs, state updates, predicates and region results
     bool is_weight = false;
   };
@@ -90,12 +93,15 @@ class Rewriter {
   const Node& schedule(Op op, std::vector<ValueId> inputs, Attributes attributes, const std::string& path);
   Links& links(ValueId id) { return links_[index_of(id)]; }
   [[nodiscard]] const Links& links(ValueId id) const { return links_[index_of(id)]; }
+  /// Links for the values that the graph got since.
+  void add_links();
   Place insert(Place before, Node node, std::size_t turn, bool is_weight);
   void drop_if_unread(Entry& entry);
 
   Graph& graph_;
-  std::vector<Links> links_;  // by value
-  std::list<Entry> schedule_;
+  std::pmr::monotonic_buffer_resource memory_;  // of entries and readers: a pass frees all of it at its end
+  std::vector<Links> links_;                    // by value
+  std::pmr::list<Entry> schedule_{&memory_};
   Place front_end_;  // the first node that does not make a weight
   Place shown_;
 };

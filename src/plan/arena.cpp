@@ -66,8 +66,8 @@ std::size_t best_gap(const std::vector<const Storage*>& neighbours, std::size_t 
   return found ? best : end;
 }
 
-/// Places storages in the given order; returns the arena's size.
-std::size_t place_in_order(std::vector<Storage>& storages, const std::vector<std::size_t>& order) {
+/// Places storages in the given order; returns the arena's size, or `most` as soon as it is reached.
+std::size_t place_in_order(std::vector<Storage>& storages, const std::vector<std::size_t>& order, std::size_t most) {
   std::vector<const Storage*> placed;  // sorted by offset
   std::vector<const Storage*> neighbours;
   std::size_t size = 0;
@@ -78,9 +78,32 @@ std::size_t place_in_order(std::vector<Storage>& storages, const std::vector<std
       if (overlap_in_time(*other, storage)) neighbours.push_back(other);
     storage.arena_offset = best_gap(neighbours, aligned_size(storage.bytes));
     size = std::max(size, storage.arena_offset + aligned_size(storage.bytes));
+    if (size >= most) return most;
     placed.insert(std::ranges::upper_bound(placed, storage.arena_offset, {}, &Storage::arena_offset), &storage);
   }
   return size;
+}
+
+/// The most bytes that are live at one step.
+std::size_t most_live(const std::vector<Storage>& storages) {
+  std::vector<std::size_t> begins, ends;
+  for (const Storage& storage : storages) {
+    if (!in_arena(storage)) continue;
+    const auto last = static_cast<std::size_t>(storage.last);
+    if (last >= ends.size()) {
+      begins.resize(last + 1);
+      ends.resize(last + 1);
+    }
+    begins[static_cast<std::size_t>(storage.first)] += aligned_size(storage.bytes);
+    ends[last] += aligned_size(storage.bytes);
+  }
+  std::size_t live = 0, most = 0;
+  for (std::size_t i = 0; i < begins.size(); ++i) {
+    live += begins[i];
+    most = std::max(most, live);
+    live -= ends[i];
+  }
+  return most;
 }
 
 }  // namespace
@@ -105,21 +128,7 @@ void find_lifetimes(Program& program) {
   }
 }
 
-std::size_t arena_lower_bound(const Program& program) {
-  std::vector<std::size_t> begins(program.steps.size() + 1), ends(program.steps.size() + 1);
-  for (const Storage& storage : program.storages) {
-    if (!in_arena(storage)) continue;
-    begins[static_cast<std::size_t>(storage.first)] += aligned_size(storage.bytes);
-    ends[static_cast<std::size_t>(storage.last)] += aligned_size(storage.bytes);
-  }
-  std::size_t live = 0, most = 0;
-  for (std::size_t i = 0; i < begins.size(); ++i) {
-    live += begins[i];
-    most = std::max(most, live);
-    live -= ends[i];
-  }
-  return most;
-}
+std::size_t arena_lower_bound(const Program& program) { return most_live(program.storages); }
 
 std::size_t assign_offsets(std::vector<Storage>& storages) {
   std::vector<std::size_t> order;
@@ -129,12 +138,14 @@ std::size_t assign_offsets(std::vector<Storage>& storages) {
   const auto span = [&](std::size_t s) { return storages[s].last - storages[s].first + 1; };
   const auto area = [&](std::size_t s) { return static_cast<double>(storages[s].bytes) * span(s); };
 
+  const std::size_t least = most_live(storages);
   std::size_t smallest = std::numeric_limits<std::size_t>::max();
   std::vector<std::size_t> offsets(storages.size(), 0);
   const auto attempt = [&](auto largest_first) {
+    if (smallest == least) return;
     std::ranges::sort(order);  // ties in schedule order, independent of earlier orders
     std::ranges::stable_sort(order, std::greater{}, largest_first);
-    const std::size_t size = place_in_order(storages, order);
+    const std::size_t size = place_in_order(storages, order, smallest);
     if (size >= smallest) return;
     smallest = size;
     for (const std::size_t s : order) offsets[s] = storages[s].arena_offset;

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -38,26 +39,41 @@ Support support_of(const Kernel& kernel, const OpSpec& spec, const Target& targe
   return kernel.supports(spec, target);
 }
 
+/// The first of the kernels that supports the work, and why those before it do not.
+ChosenKernel choose_kernel(const Node& node, OpSpec spec, const Target& target, std::span<const Kernel* const> kernels,
+                           std::span<const RefusedWork> refused) {
+  ChosenKernel choice{.node = -1, .kernel = nullptr, .spec = std::move(spec), .rejections = {}};
+  for (const Kernel* kernel : kernels) {
+    if (kernel->op() != node.op) continue;
+    Support support = support_of(*kernel, choice.spec, target, refused);
+    if (!support) {
+      choice.kernel = kernel;
+      return choice;
+    }
+    choice.rejections.push_back({kernel->name(), std::move(support->reason)});
+  }
+  fail_without_kernel(node, choice.spec, target, choice.rejections);
+}
+
 }  // namespace
 
 std::vector<ChosenKernel> choose_kernels(const Graph& graph, const std::vector<bool>& is_weight, const Target& target,
                                          std::span<const Kernel* const> kernels, std::span<const RefusedWork> refused) {
   std::vector<ChosenKernel> chosen;
+  std::map<Op, std::vector<std::size_t>> known;  // choices for different work
   for (int i = 0; i < static_cast<int>(graph.nodes().size()); ++i) {
     const Node& node = graph.nodes()[static_cast<std::size_t>(i)];
     if (is_weight[index_of(node.results[0])]) continue;
-    ChosenKernel choice{.node = i, .kernel = nullptr, .spec = spec_of(graph, node, is_weight), .rejections = {}};
-    for (const Kernel* kernel : kernels) {
-      if (kernel->op() != node.op) continue;
-      Support support = support_of(*kernel, choice.spec, target, refused);
-      if (!support) {
-        choice.kernel = kernel;
-        break;
-      }
-      choice.rejections.push_back({kernel->name(), std::move(support->reason)});
+    OpSpec spec = spec_of(graph, node, is_weight);
+    std::vector<std::size_t>& alike = known[node.op];
+    const auto same = std::ranges::find_if(alike, [&](std::size_t earlier) { return chosen[earlier].spec == spec; });
+    if (same == alike.end()) {
+      alike.push_back(chosen.size());
+      chosen.push_back(choose_kernel(node, std::move(spec), target, kernels, refused));
+    } else {
+      chosen.push_back(ChosenKernel(chosen[*same]));  // as in every block of a model
     }
-    if (choice.kernel == nullptr) fail_without_kernel(node, choice.spec, target, choice.rejections);
-    chosen.push_back(std::move(choice));
+    chosen.back().node = i;
   }
   return chosen;
 }

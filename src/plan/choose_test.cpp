@@ -18,8 +18,11 @@ class Unready final : public Kernel {
   [[nodiscard]] Op op() const override { return Op::kSilu; }
   [[nodiscard]] DeviceKind device() const override { return DeviceKind::kCpu; }
   [[nodiscard]] Support supports(const OpSpec& /*spec*/, const Target& /*target*/) const override {
+    ++asked_;
     return std::nullopt;
   }
+  /// How often supports() was called.
+  [[nodiscard]] int asked() const { return asked_; }
   [[nodiscard]] DType compute_type(const OpSpec& spec) const override { return real_.compute_type(spec); }
   [[nodiscard]] std::unique_ptr<PreparedKernel> prepare(const OpSpec& spec, std::span<const Operand> inputs,
                                                         std::span<const Operand> outputs,
@@ -30,6 +33,7 @@ class Unready final : public Kernel {
 
  private:
   const Kernel& real_;
+  mutable int asked_ = 0;
 };
 
 const Kernel& kernel_of(Op op) {
@@ -62,6 +66,21 @@ TEST(ChooseKernels, TheNextTakesTheWorkOfOneThatCannotBePrepared) {
     EXPECT_EQ(step.rejections[0].reason, "a part of its library is missing");
   }
   EXPECT_EQ(program.steps[2].kernel, &unready) << "it refused other work";
+}
+
+TEST(ChooseKernels, EqualWorkIsChosenForOnce) {
+  const Unready unready(kernel_of(Op::kSilu));
+  const Kernel* const only = &unready;
+  const Graph graph = parse_graph(kActivations);
+  const std::vector<ChosenKernel> chosen =
+      choose_kernels(graph, find_weight_values(graph), Target{.cpu_isa = CpuIsa::kAvx2, .threads = 1}, {&only, 1}, {});
+  ASSERT_EQ(chosen.size(), 3U);
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    EXPECT_EQ(chosen[i].kernel, &unready);
+    EXPECT_EQ(chosen[i].node, static_cast<int>(i));
+    EXPECT_EQ(chosen[i].spec.inputs[0], graph.type(graph.nodes()[i].inputs[0]));
+  }
+  EXPECT_EQ(unready.asked(), 2) << "for f32[4, 8] and for f32[8]";
 }
 
 TEST(ChooseKernels, SaysWhyWhereNoOtherIsLeft) {

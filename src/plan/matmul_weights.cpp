@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text/format.hpp"
+#include "ir/op_definition.hpp"
 
 namespace headroom {
 namespace {
@@ -54,7 +55,7 @@ std::vector<MatmulWeights> count_matmul_weights(const Graph& graph) {
   const Origins origins(graph);
   std::vector<MatmulWeights> counts;
   for (const Node& node : graph.nodes()) {
-    if ((node.op != Op::kLinear && node.op != Op::kScaledLinear) || is_weight[index_of(node.results[0])]) continue;
+    if (!is_matmul(node.op) || is_weight[index_of(node.results[0])]) continue;
     std::set<std::string> stored;
     MatmulWeights one{.stored = {}, .computed = std::string(name_of(graph.type(node.input(Role::kWeight)).dtype))};
     if (!origins.add(node.input(Role::kWeight), stored, one.is_packed)) continue;

@@ -56,7 +56,9 @@ double rounded_before_bias(const Site& site, std::size_t i) {
 /// sums below the normal range may be flushed to zero one by one (Intel SDM, VDPBF16PS and TDPBF16PS always do).
 Errors contraction_errors(const Site& site) {
   std::vector<Field> sizes, reaches;
+  bool are_exact = true;
   for (const Bounded* operand : site.operands) {
+    are_exact = are_exact && std::ranges::count(operand->error, 0) == std::ssize(operand->error);
     sizes.push_back(magnitudes(operand->value));
     reaches.push_back(sizes.back());
     for (std::size_t i = 0; i < reaches.back().size(); ++i) reaches.back()[i] += operand->error[i];
@@ -68,7 +70,7 @@ Errors contraction_errors(const Site& site) {
   if (site.op == Op::kLinear && site.within.multiplies_f8 && site.covers != Covers::kReals)
     unit += terms_of(site) * kFloat8Unit;
   const Field size = evaluate(site, site.op, site.attributes, sizes);
-  Field error = evaluate(site, site.op, site.attributes, reaches);
+  Field error = are_exact ? size : evaluate(site, site.op, site.attributes, reaches);
   for (std::size_t i = 0; i < error.size(); ++i) {
     const double reach = error[i];
     error[i] = std::max(0.0, reach - size[i]) + unit * reach + flushed + rounded_before_bias(site, i);

@@ -73,6 +73,23 @@ expect 0 '' check_devices
 plant && find "$tree/src" -type f -delete
 expect 1 'has none of the layers' check_devices
 
+check_ops() { python3 "$here/check_ops.py" "$tree/src"; }
+# plant_ops OP FILE...: a table of two ops, and files outside ir/ that name OP.
+plant_ops() {
+  plant
+  printf 'HR_OP(kLinear, "linear", IN(kX), 1, false, )\nHR_OP(kReshape, "reshape", IN(kX), 1, false, )\n' >"$tree/src/ir/ops.def"
+  for file in "${@:2}"; do echo "if (node.op == Op::$1) return;" >"$tree/src/$file"; done
+}
+five=(passes/a.cpp passes/b.cpp passes/c.hpp base/d.cpp unknown/e.cpp)
+plant_ops kLinear "${five[@]:1}" kernels/linear.cpp ir/linear.cpp passes/a_test.cpp
+expect 0 '2 ops' check_ops
+plant_ops kLinear "${five[@]}"
+expect 1 'kLinear: 5 files outside ir, kernels, testing name it, 4 is the most: base/d.cpp' check_ops
+plant_ops kReshape "${five[@]}"
+expect 0 '2 ops' check_ops
+plant_ops kLinear
+expect 1 'names an op' check_ops
+
 check_json() { "$here/check_json.sh" "$tree/src"; }
 plant passes/pass.cpp '  const json value = parse_json(text, context);  // not json::parse'
 expect 0 '' check_json

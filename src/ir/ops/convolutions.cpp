@@ -115,21 +115,26 @@ template <class Visit>
 void for_each_matmul(const Shape& image, const Shape& weight, const Shape& result, const Convolution& how,
                      const Visit& visit) {
   const std::int64_t filters = result[1] / how.groups, channels = weight[1];
-  std::int64_t at = 0;
+  const std::int64_t height = image[2], width = image[3], rows = weight[2], columns = weight[3];
+  std::size_t at = 0;
+  const auto visit_pixel = [&](std::int64_t b, std::int64_t o, std::int64_t i, std::int64_t j) {
+    for (std::int64_t c = 0; c < channels; ++c)
+      for (std::int64_t u = 0; u < rows; ++u) {
+        const std::int64_t row = i * how.stride[0] + u * how.dilation[0] - how.padding[kTop];
+        if (row < 0 || row >= height) continue;
+        const std::int64_t line = ((b * image[1] + o / filters * channels + c) * height + row) * width;
+        for (std::int64_t v = 0; v < columns; ++v) {
+          const std::int64_t column = j * how.stride[1] + v * how.dilation[1] - how.padding[kLeft];
+          if (column < 0 || column >= width) continue;
+          const std::int64_t tap = ((o * channels + c) * rows + u) * columns + v;
+          visit(static_cast<std::size_t>(line + column), static_cast<std::size_t>(tap), at);
+        }
+      }
+  };
   for (std::int64_t b = 0; b < result[0]; ++b)
     for (std::int64_t o = 0; o < result[1]; ++o)
       for (std::int64_t i = 0; i < result[2]; ++i)
-        for (std::int64_t j = 0; j < result[3]; ++j, ++at)
-          for (std::int64_t tap = 0; tap < channels * weight[2] * weight[3]; ++tap) {
-            const std::int64_t u = tap / weight[3] % weight[2], v = tap % weight[3];
-            const std::int64_t c = o / filters * channels + tap / (weight[2] * weight[3]);
-            const std::int64_t row = i * how.stride[0] + u * how.dilation[0] - how.padding[kTop];
-            const std::int64_t column = j * how.stride[1] + v * how.dilation[1] - how.padding[kLeft];
-            if (row < 0 || row >= image[2] || column < 0 || column >= image[3]) continue;
-            const std::int64_t pixel = ((b * image[1] + c) * image[2] + row) * image[3] + column;
-            visit(static_cast<std::size_t>(pixel), static_cast<std::size_t>(o * channels * weight[2] * weight[3] + tap),
-                  static_cast<std::size_t>(at));
-          }
+        for (std::int64_t j = 0; j < result[3]; ++j, ++at) visit_pixel(b, o, i, j);
 }
 
 /// Initializes the sums: the bias, or 0.
@@ -141,19 +146,21 @@ void begin_sums(Operands in, OracleTensor& out) {
 
 void conv2d(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
   begin_sums(in, out[0]);
-  for_each_matmul(in[0]->type.shape, in[1]->type.shape, out[0].type.shape, convolution_of(attributes),
-                  [&](std::size_t pixel, std::size_t element, std::size_t result) {
-                    out[0].reals[result] += in[0]->reals[pixel] * in[1]->reals[element];
-                  });
+  const std::span<const double> x = in[0]->reals, weight = in[1]->reals;
+  const std::span<double> sums = out[0].reals;
+  for_each_matmul(
+      in[0]->type.shape, in[1]->type.shape, out[0].type.shape, convolution_of(attributes),
+      [&](std::size_t pixel, std::size_t element, std::size_t result) { sums[result] += x[pixel] * weight[element]; });
 }
 
 /// The same multiplications, for the convolution with image and result swapped.
 void conv_transpose2d(const Attributes& attributes, Operands in, std::span<OracleTensor> out) {
   begin_sums(in, out[0]);
-  for_each_matmul(out[0].type.shape, in[1]->type.shape, in[0]->type.shape, convolution_of(attributes),
-                  [&](std::size_t result, std::size_t element, std::size_t pixel) {
-                    out[0].reals[result] += in[0]->reals[pixel] * in[1]->reals[element];
-                  });
+  const std::span<const double> x = in[0]->reals, weight = in[1]->reals;
+  const std::span<double> sums = out[0].reals;
+  for_each_matmul(
+      out[0].type.shape, in[1]->type.shape, in[0]->type.shape, convolution_of(attributes),
+      [&](std::size_t result, std::size_t element, std::size_t pixel) { sums[result] += x[pixel] * weight[element]; });
 }
 
 /// A convolution without its epilogue.

@@ -44,10 +44,18 @@ dnnl::primitive_desc_base make_deconvolution(const OpSpec& spec, ImageLayout lay
                                  /*allow_empty=*/true);
 }
 
+/// Whether oneDNN 2.6 is wrong between channels-last images: with 1x1 filters in bf16 over an odd number of channels,
+/// where the CPU has units for bf16.
+bool is_wrong_in_channels_last(const OpSpec& spec) {
+  const Shape& weight = spec.input(Role::kWeight).shape;  // [c, o/groups, kh, kw]
+  return spec.input(Role::kX).dtype == DType::kBF16 && weight[2] * weight[3] == 1 && weight[0] % 2 != 0;
+}
+
 dnnl::primitive_desc_base choose_conv_transpose2d(const OpSpec& spec) {
   const bool is_channels_last = spec.input(Role::kX).layout == Layout::kChannelsLast;
-  return onednn::choose_convolution(is_channels_last ? ImageLayout::kGiven : ImageLayout::kBest,
-                                    [&](ImageLayout layout) { return make_deconvolution(spec, layout); });
+  return onednn::choose_convolution(
+      is_channels_last && !is_wrong_in_channels_last(spec) ? ImageLayout::kGiven : ImageLayout::kBest,
+      [&](ImageLayout layout) { return make_deconvolution(spec, layout); });
 }
 
 KernelPlan plan_conv_transpose2d(const KernelBinding& binding) {

@@ -377,8 +377,8 @@ class RowFusion {
   [[nodiscard]] bool goes_by_bytes(const Node& node) const {
     if (!may_fuse(node)) return false;
     const DType from = graph_.type(node.inputs[0]).dtype, to = graph_.type(node.results[0]).dtype;
-    const bool is_between = (size_of(from) == 1 && is_float(to)) || (size_of(to) == 1 && is_float(from));
-    return (node.op == Op::kCast && is_between) || (node.op == Op::kQuantize && to == DType::kF8E4M3);
+    if (to == DType::kF8E4M3 && size_of(from) > 1) return true;  // cast or quantized
+    return node.op == Op::kCast && ((size_of(from) == 1 && is_float(to)) || (size_of(to) == 1 && is_float(from)));
   }
 
   /// Replaces each group by a fused node, and sorts the schedule. Returns the number of fused nodes.
@@ -403,11 +403,16 @@ class RowFusion {
     std::vector<Node> schedule;
     for (const std::size_t group : order)
       schedule.push_back(made[group].results.empty() ? std::move(old[group]) : std::move(made[group]));
-    graph_.set_nodes(std::move(schedule));
+    std::vector<ValueId> now(graph_.value_count());
+    for (std::size_t value = 0; value < now.size(); ++value) now[value] = static_cast<ValueId>(value);
     for (const auto& [from, to] : renamed) {
       HR_CHECK(graph_.type(from) == graph_.type(to));
-      graph_.replace_uses(from, to);
+      now[index_of(from)] = to;
+      graph_.replace_uses(from, to);  // by readers that are not nodes
     }
+    for (Node& node : schedule)
+      for (ValueId& input : node.inputs) input = now[index_of(input)];
+    graph_.set_nodes(std::move(schedule));
     return count;
   }
 
@@ -427,13 +432,15 @@ class RowFusion {
 
   /// Groups in topological order, with the original order kept: a group takes the position of its last member.
   [[nodiscard]] std::vector<std::size_t> ordered() const {
-    std::vector<std::size_t> waits(members_.size(), 0);
-    std::vector<std::set<std::size_t>> next(members_.size());
+    std::vector<std::size_t> waits(members_.size(), 0);           // for reads
+    std::vector<std::vector<std::size_t>> next(members_.size());  // one entry per read
     for (std::size_t i = 0; i < nodes_.size(); ++i)
       for (const ValueId result : nodes_[i].results)
-        for (const std::size_t reader : readers_[index_of(result)])
-          if (line_[i] == line_[reader] && group_[i] != group_[reader] && next[group_[i]].insert(group_[reader]).second)
-            ++waits[group_[reader]];
+        for (const std::size_t reader : readers_[index_of(result)]) {
+          if (line_[i] != line_[reader] || group_[i] == group_[reader]) continue;
+          next[group_[i]].push_back(group_[reader]);
+          ++waits[group_[reader]];
+        }
     std::vector<std::size_t> order;
     for (std::size_t begin = 0; begin < nodes_.size();) {
       std::size_t end = begin;

@@ -27,13 +27,15 @@ constexpr double kLeastLoss = 1.0 / 256;
 constexpr std::int64_t kLongSum = 12288;
 constexpr double kLongSumError = 0.0016, kLongSumExactError = 0.00016;
 
-bool never_negative(const Graph& graph, const std::vector<int>& producers, ValueId value) {
+/// Whether a value has no negative elements: results of relu, softmax, sigmoid, exp, squares and similar ops, and
+/// results that only move, cast or join such values.
+bool is_never_negative(const Graph& graph, const std::vector<int>& producers, ValueId value) {
   const int producer = producers[index_of(value)];
   if (producer < 0) return false;
   const Node& node = graph.nodes()[static_cast<std::size_t>(producer)];
   if (schema_of(node.op).has(attr::kEpilogue) && node.attributes[attr::kEpilogue] == Epilogue(Activation::kRelu))
     return true;
-  const auto from = [&](std::size_t input) { return never_negative(graph, producers, node.inputs[input]); };
+  const auto from = [&](std::size_t input) { return is_never_negative(graph, producers, node.inputs[input]); };
   switch (node.op) {
     case Op::kRelu:
     case Op::kAbs:
@@ -51,7 +53,7 @@ bool never_negative(const Graph& graph, const std::vector<int>& producers, Value
     case Op::kSlice:
       return from(0);
     case Op::kConcat:
-      return std::ranges::all_of(node.inputs, [&](ValueId part) { return never_negative(graph, producers, part); });
+      return std::ranges::all_of(node.inputs, [&](ValueId part) { return is_never_negative(graph, producers, part); });
     default:
       return is_view(node.op) && from(0);
   }
@@ -79,14 +81,10 @@ double loss_of_positive_sum(std::int64_t length) {
   return before.share * std::pow(next->share / before.share, part);
 }
 
-bool is_never_negative(const Graph& graph, ValueId value) {
-  return never_negative(graph, find_producers(graph), value);
-}
-
-std::string loss_of_fast_sums(const Graph& graph, ValueId x) {
+std::string loss_of_fast_sums(const Graph& graph, const std::vector<int>& producers, ValueId x) {
   const std::int64_t length = graph.type(x).shape[-1];
   const double loss = loss_of_positive_sum(length);
-  if (loss >= kLeastLoss && is_never_negative(graph, x))
+  if (loss >= kLeastLoss && is_never_negative(graph, producers, x))
     return fmt::format(
         "inputs are never negative: fast sums of {} positive products are about {:.1f}% too small; fp8=exact sums in "
         "f32",

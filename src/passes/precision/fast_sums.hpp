@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ir/graph.hpp"
 #include "passes/pass.hpp"
@@ -15,12 +16,9 @@ namespace headroom {
 /// of terms of both signs lose far less. Source: docs/gpu_facts.md, FP8 sums.
 [[nodiscard]] double loss_of_positive_sum(std::int64_t length);
 
-/// Whether a value has no negative elements: results of relu, softmax, sigmoid, exp, squares and similar ops, and
-/// results that only move, cast or join such values.
-[[nodiscard]] bool is_never_negative(const Graph& graph, ValueId value);
-
 /// A sentence on the loss of an FP8 matmul over x[..., k] from fast accumulation; empty if the loss hardly matters.
-[[nodiscard]] std::string loss_of_fast_sums(const Graph& graph, ValueId x);
+/// `producers` are find_producers(graph).
+[[nodiscard]] std::string loss_of_fast_sums(const Graph& graph, const std::vector<int>& producers, ValueId x);
 
 /// The switch that sums in f32 what the record of the pass `fp8` notes as lossy, and all else as before:
 /// "fp8=exact:modules=^(blocks.[0-9]+.ff.net.2)$". The first number of a path, that of a block, is left open.

@@ -36,7 +36,7 @@ std::string reason_of(const std::string& node, std::int64_t length = 1024) {
   std::string type = "f32[8, " + std::to_string(length) + "]";
   for (std::size_t at = 0; (at = text.find("TYPE", at)) != std::string::npos;) text.replace(at, 4, type);
   const Graph graph = parse_graph(text);
-  return loss_of_fast_sums(graph, graph.outputs()[0].value);
+  return loss_of_fast_sums(graph, find_producers(graph), graph.outputs()[0].value);
 }
 
 TEST(FastSums, KnowsWhatIsNeverNegative) {

@@ -238,6 +238,7 @@ class Quantization {
   /// Decides about every matmul before the first is rewritten.
   Quantization(const Graph& graph, const QuantizedForm& form, std::string_view sums) : form_(form), sums_(sums) {
     const Places places(graph, form);
+    const std::vector<int> producers = find_producers(graph);
     for (const Node& node : graph.nodes()) {
       if (node.op != Op::kLinear || !places.is_running(node)) continue;
       const std::optional<EpilogueForm> end = form_of(node.attributes[attr::kEpilogue]);
@@ -245,7 +246,7 @@ class Quantization {
       if (const std::string reason = places.reason_to_keep(node); reason.empty()) {
         chosen_.insert(node.results[0]);
         quantized_.insert(node.input(Role::kX));
-        if (form.dtype == DType::kF8E4M3) choose_sums(graph, node);
+        if (form.dtype == DType::kF8E4M3) choose_sums(graph, producers, node);
       } else {
         note(notes_, reason, node);
       }
@@ -277,10 +278,10 @@ class Quantization {
   }
 
  private:
-  void choose_sums(const Graph& graph, const Node& linear) {
+  void choose_sums(const Graph& graph, const std::vector<int>& producers, const Node& linear) {
     if (!sums_.are_fast(linear.path)) return;
     fast_.insert(linear.results[0]);
-    if (const std::string loss = loss_of_fast_sums(graph, linear.input(Role::kX)); !loss.empty())
+    if (const std::string loss = loss_of_fast_sums(graph, producers, linear.input(Role::kX)); !loss.empty())
       note(notes_, loss, linear, NoteKind::kLossy);
   }
 

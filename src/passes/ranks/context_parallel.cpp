@@ -315,7 +315,7 @@ class GraphSharer {
       return swap_heads_and_tokens(heads_for_tokens(exchange, swap_heads_and_tokens(inputs[operand]), tokens, split));
     };
     const ValueId q = exchanged(0), k = exchanged(1), v = exchanged(2);
-    const ValueId out = ring.is_alone() ? emit_node(Op::kAttention, {q, k, v}, node_->attributes)[0]
+    const ValueId out = ring.is_alone() ? emit_node(node_->op, {q, k, v}, node_->attributes)[0]
                                         : attend_in_ring(ring, q, k, v, shared.operands[1].stretches);
     if (!exchange.is_alone())
       swap_heads_and_tokens(tokens_for_heads(exchange, swap_heads_and_tokens(out),
@@ -370,8 +370,7 @@ class GraphSharer {
         next_v = emit(Op::kShift, {v}, attributes);
         std::ranges::rotate(keys, keys.end() - 1);
       }
-      const std::vector<ValueId> part =
-          emit_node(Op::kAttention, {q, k, v}, node_->attributes.with(attr::kLogsumexp, true));
+      const std::vector<ValueId> part = emit_node(node_->op, {q, k, v}, node_->attributes.with(attr::kLogsumexp, true));
       outs.push_back(as_part(part[0]));
       logs.push_back(as_part(part[1]));
       k = next_k;
