@@ -85,6 +85,7 @@ fuzz: bootstrap-tools build/fuzz/build.ninja  ## feed FUZZ_RUNS (a million) made
 	cmake --build --preset fuzz --parallel $(JOBS)
 	$(call run_fuzzer,safetensors_fuzz,tests/fuzz/safetensors)
 	$(call run_fuzzer,gguf_fuzz,tests/fuzz/gguf)
+	$(call run_fuzzer,single_file_fuzz,tests/fuzz/single_files,-max_len=64)
 	$(call run_fuzzer,json_fuzz,tests/fuzz/json)
 	$(call run_fuzzer,read_image_fuzz,tests/goldens/media/pictures)
 	$(call run_fuzzer,y4m_fuzz,tests/fuzz/y4m)
@@ -140,7 +141,7 @@ bootstrap-cuda:  ## install a CUDA toolkit from PyPI into your home, where this 
 define run_fuzzer
 	mkdir -p build/fuzz/$(1)_inputs
 	cd build/fuzz && ./$(1) $(1)_inputs $(CURDIR)/$(2) \
-	  -runs=$(FUZZ_RUNS) -seed=$(FUZZ_SEED) -max_len=4096 -print_final_stats=1
+	  -runs=$(FUZZ_RUNS) -seed=$(FUZZ_SEED) -max_len=4096 $(3) -print_final_stats=1
 endef
 
 # Builds for other machines include GPUs wherever there is a CUDA toolkit (make bootstrap-cuda installs one); builds for this machine

@@ -9,11 +9,12 @@ Needs PyTorch, diffusers and safetensors.
 import copy
 import json
 import os
+import tempfile
 
 import torch
 from safetensors.torch import load_file
 
-from diffusers import FlowMatchEulerDiscreteScheduler, FluxTransformer2DModel
+from diffusers import FlowMatchEulerDiscreteScheduler, FluxTransformer2DModel, GGUFQuantizationConfig
 from diffusers.hooks import FirstBlockCacheConfig, apply_first_block_cache
 
 import flux_shapes
@@ -33,6 +34,16 @@ def load_model(folder, device, dtype):
     model = FluxTransformer2DModel.from_config(config)
     model.load_state_dict(load_file(os.path.join(folder, "diffusion_pytorch_model.safetensors")))
     return model.to(device=device, dtype=dtype).eval()
+
+
+def load_gguf(path, device, dtype):
+    """FLUX.1-dev's transformer from a GGUF file by diffusers' own loader: weights stay in blocks and are unpacked before each product."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
+            json.dump(flux_shapes.transformer("dev"), file)
+        model = FluxTransformer2DModel.from_single_file(path, config=folder, torch_dtype=dtype,
+                                                        quantization_config=GGUFQuantizationConfig(compute_dtype=dtype))
+    return model.to(device).eval()
 
 
 def random_model(device, dtype, seed, kind="dev"):

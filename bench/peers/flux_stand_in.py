@@ -19,8 +19,8 @@ import flux_shapes
 GOLDENS = pathlib.Path(__file__).resolve().parents[2] / "tests/goldens/pipelines"
 
 
-def write_weights(folder, kind, seed):
-    """Checkpoints in bf16 for all four networks, under the names that diffusers and transformers give their tensors."""
+def write_weights(folder, kind, seed, without):
+    """Checkpoints in bf16 for the networks, under the names that diffusers and transformers give their tensors."""
     import torch
     from safetensors.torch import save_file
 
@@ -34,6 +34,8 @@ def write_weights(folder, kind, seed):
         "vae": ("diffusion_pytorch_model", lambda: component_torch.random_vae(device, dtype, seed)),
     }
     for part, (name, make) in makers.items():
+        if part in without:
+            continue
         tensors = {key: value.cpu().contiguous() for key, value in make().named_parameters()}  # what is shared, once
         save_file(tensors, folder / part / f"{name}.safetensors", metadata={"format": "pt"})
 
@@ -43,6 +45,7 @@ def main():
     parser.add_argument("kind", choices=["dev", "schnell", "kontext"])
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--weights", type=int, metavar="SEED", help="also write random weights")
+    parser.add_argument("--without", nargs="+", default=[], metavar="PART", help="parts that get none")
     args = parser.parse_args()
     golden = GOLDENS / f"flux-{args.kind}"
     args.folder.mkdir(parents=True)
@@ -55,7 +58,7 @@ def main():
         (args.folder / part).mkdir()
         (args.folder / part / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     if args.weights is not None:
-        write_weights(args.folder, args.kind, args.weights)
+        write_weights(args.folder, args.kind, args.weights, args.without)
 
 
 if __name__ == "__main__":

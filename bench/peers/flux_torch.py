@@ -79,7 +79,7 @@ def peak_bytes():
 
 def description(args):
     """What was applied in PyTorch, in the order in which it was."""
-    applied = [args.dtype] + ["fp8"] * args.fp8 + [f"{args.attention} attention"] + ["merged QKV"] * args.merge_qkv
+    applied = [args.dtype] + ["GGUF"] * bool(args.gguf) + ["fp8"] * args.fp8 + [f"{args.attention} attention"] + ["merged QKV"] * args.merge_qkv
     if args.compile:
         applied.append(f"torch.compile({args.compile_mode})")
     elif args.compile_blocks:
@@ -294,6 +294,7 @@ def main():
     weights = parser.add_mutually_exclusive_group(required=True)
     weights.add_argument("--model", help="checkpoint folder in diffusers layout")
     weights.add_argument("--random-weights", type=int, metavar="SEED", help="FLUX.1-dev with random weights")
+    weights.add_argument("--gguf", metavar="FILE", help="FLUX.1-dev from a GGUF file, by diffusers' loader")
     parser.add_argument("--engine", choices=["pytorch", "openvino"], default="pytorch", help="what runs the model")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--dtype", choices=list(flux_peer.DTYPES), default="fp32")
@@ -334,6 +335,8 @@ def main():
         parser.error("--graph needs --device cuda")
     if (args.rounds > 1 or "{round}" in args.save) != bool(args.beside):
         parser.error("--beside, --rounds and a {round} in --save go together")
+    if args.gguf and (args.merge_qkv or args.fp8):
+        parser.error("--gguf goes without --merge-qkv and --fp8: its weights stay in blocks")
     if args.steps and args.model is not None:
         parser.error("--steps goes with --random-weights: its requests are FLUX.1-dev's")
     if args.first_block_cache and not (args.steps and args.graph and args.compile_blocks):
@@ -354,10 +357,12 @@ def main():
     torch.backends.cudnn.allow_tf32 = args.tf32
     # OpenVINO takes the model and its inputs in fp32 and rounds them itself.
     device, dtype = torch.device(args.device), flux_peer.DTYPES["fp32" if args.engine == "openvino" else args.dtype]
-    if args.model is None:
-        model = flux_peer.random_model(device, dtype, args.random_weights)
-    else:
+    if args.model is not None:
         model = flux_peer.load_model(args.model, device, dtype)
+    elif args.gguf is not None:
+        model = flux_peer.load_gguf(args.gguf, device, dtype)
+    else:
+        model = flux_peer.random_model(device, dtype, args.random_weights)
     if args.merge_qkv:
         flux_peer.merge_qkv(model)
     if args.fp8:

@@ -29,7 +29,8 @@ struct Family {
 constexpr std::string_view kUNet = "UNet2DConditionModel", kFlux = "FluxTransformer2DModel", kVae = "AutoencoderKL",
                            kFlux2 = "Flux2Transformer2DModel", kFlux3 = "Flux3Transformer2DModel",
                            kClip = "CLIPTextModel", kT5 = "T5EncoderModel", kQwenImage = "QwenImageTransformer2DModel",
-                           kZImage = "ZImageTransformer2DModel", kQwen25Vl = "Qwen2_5_VLForConditionalGeneration";
+                           kZImage = "ZImageTransformer2DModel", kQwen25Vl = "Qwen2_5_VLForConditionalGeneration",
+                           kQwen3 = "Qwen3ForCausalLM";
 
 // The first family whose signs are all there. Names of LDM are those of CompVis' and Stability AI's checkpoints, names
 // of BFL those of Black Forest Labs.
@@ -153,11 +154,15 @@ constexpr Family kFamilies[] = {
     {"Qwen3-VL",
      "transformers",
      {{{"model.visual.merger.norm.weight"}, {"model.language_model.layers.0.self_attn.q_norm.weight"}}}},
-    {"Qwen3 language model", "transformers", {{{"model.layers.0.self_attn.q_norm.weight"}}}},
+    {"Qwen3 language model", "transformers", {{{"model.layers.0.self_attn.q_norm.weight"}}}, kQwen3},
     {"Qwen2.5 language model",
      "llama.cpp",
      {{{"blk.0.attn_q.bias"}, {"blk.0.attn_q.weight"}, {"token_embd.weight"}}},
      kQwen25Vl},
+    {"Qwen3 language model",
+     "llama.cpp",
+     {{{"blk.0.attn_q_norm.weight"}, {"blk.0.attn_q.weight"}, {"token_embd.weight"}}},
+     kQwen3},
     {"GPT-2 language model", "transformers", {{{"transformer.h.0.attn.c_attn.weight"}, {"transformer.wte.weight"}}}},
     {"GPT-2 language model", "transformers", {{{"h.0.attn.c_attn.weight"}, {"wte.weight"}}}},
     {"language model", "llama.cpp", {{{"blk.0.attn_q.weight"}, {"token_embd.weight"}}}},

@@ -25,4 +25,11 @@ inline constexpr char kAfterCheckpoint = ':';
   return std::string(name.checkpoint) + kAfterCheckpoint + std::string(name.tensor);
 }
 
+/// The param with the scale of the activations that a weight in FP8 is multiplied with: "x.input_scale" of "x.weight".
+[[nodiscard]] inline std::string input_scale_name(std::string_view weight) {
+  constexpr std::string_view kWeight = "weight";
+  if (weight.ends_with(kWeight)) weight.remove_suffix(kWeight.size());
+  return std::string(weight) + "input_scale";
+}
+
 }  // namespace headroom

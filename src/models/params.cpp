@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "ir/param_name.hpp"
 
 namespace headroom {
 namespace {
@@ -44,9 +45,13 @@ ValueId read_param(Builder& builder, const ParamSource& params, std::string_view
     const ValueId scale =
         builder.param(std::string(name) + "_scale", TensorType{.shape = {extents[0]}}, params.checkpoint);
     param = builder.dequantize_rows(param, scale);
-  } else if (size_of(stored) == 1 && params.has && params.has(full + "_scale")) {
-    const ValueId scale = builder.param(std::string(name) + "_scale", TensorType{.shape = {1}}, params.checkpoint);
-    param = builder.mul(builder.cast(param, DType::kF32), scale);
+  } else if (size_of(stored) == 1 && params.has) {
+    if (params.has(input_scale_name(full)))
+      static_cast<void>(builder.param(input_scale_name(name), TensorType{.shape = {1}}, params.checkpoint));
+    if (params.has(full + "_scale")) {
+      const ValueId scale = builder.param(std::string(name) + "_scale", TensorType{.shape = {1}}, params.checkpoint);
+      param = builder.mul(builder.cast(param, DType::kF32), scale);
+    }
   }
   if (extents != shape) param = builder.reshape(param, {shape.dims().begin(), shape.dims().end()});
   return builder.cast(param, params.compute);

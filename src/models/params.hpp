@@ -11,7 +11,8 @@ namespace headroom {
 
 /// The source of a model's params: the dtype that the checkpoint holds each in, and the dtype to compute in. A matrix
 /// `x.weight` in i8 comes with one scale per row, `x.weight_scale` in f32, and is dequantized by them. One in 8-bit
-/// floats may come with one scale for all, `x.weight_scale` [1] in f32.
+/// floats may come with one scale for all, `x.weight_scale` [1] in f32, and with one of the activations that it is
+/// multiplied with, `x.input_scale` [1] in f32, which the graph then has as a param that nothing reads yet.
 struct ParamSource {
   std::function<DType(std::string_view name)> dtype;
   DType compute = DType::kF32;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,29 @@ TEST(Params, AreCalledAfterTheirCheckpointWhereItHasAName) {
     EXPECT_EQ(canonical_text(parse_graph(print(graph))), canonical_text(graph));
     EXPECT_EQ(graph.nodes().front().path, "mid");
   }
+}
+
+/// A matrix in 8-bit floats with its scale, and that of activations, which no node reads.
+TEST(Params, InEightBitFloatsHaveTheScalesOfTheFile) {
+  Graph graph("g");
+  Builder builder(graph);
+  const ParamSource params{.dtype = [](std::string_view) { return DType::kF8E4M3; },
+                           .has = [](std::string_view name) { return name != "b.input_scale"; },
+                           .shape =
+                               [](std::string_view) {
+                                 return Shape{4, 8};
+                               }};
+  for (const char* const module : {"a", "b"}) {
+    const auto scope = builder.scope(module);
+    (void)read_param(builder, params, "weight", {4, 8});
+  }
+  std::vector<std::string> names;
+  for (const ValueId param : graph.values_of(ValueKind::kParam)) names.push_back(graph.value(param).name);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"a.weight", "a.input_scale", "a.weight_scale", "b.weight", "b.weight_scale"}));
+  const ValueId scale = graph.find(ValueKind::kParam, "a.input_scale");
+  EXPECT_EQ(graph.type(scale), (TensorType{DType::kF32, {1}}));
+  for (const Node& node : graph.nodes()) EXPECT_EQ(std::ranges::count(node.inputs, scale), 0);
 }
 
 /// The whole table in f32 would be twice as large as stored.

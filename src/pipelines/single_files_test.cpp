@@ -17,6 +17,7 @@
 #include "base/text/json.hpp"
 #include "io/gguf.hpp"
 #include "io/safetensors.hpp"
+#include "ir/text/text.hpp"
 #include "pipelines/generator.hpp"
 #include "pipelines/parts_source.hpp"
 #include "pipelines/pipeline.hpp"
@@ -43,7 +44,7 @@ OpenOptions tiny_options(const std::string& name) {
   const auto add_part = [&](const char* part) { options.parts.emplace(part, (pipeline_folder(name) / part).string()); };
   add_part("tokenizer");
   set("text_encoder.num_attention_heads", name == "sd-2.1" ? 3 : 2);
-  if (name == "flux-dev") {
+  if (name.starts_with("flux")) {
     set("axes_dims_rope", {4, 2, 6});
     add_part("tokenizer_2");
     return options;
@@ -60,9 +61,25 @@ OpenOptions tiny_options(const std::string& name) {
   return options;
 }
 
-/// Every tensor of a folder's network, to the bit.
+/// All that changes outputs: the graphs of all passes.
+void expect_equal_configs(const Component& ours, const Component& folder) {
+  ASSERT_EQ(ours.kind, folder.kind);
+  const PassSize size{.batch = 1, .height = 128, .width = 128, .text_tokens = 3};
+  for (const ComponentPass& pass : folder.kind->passes) {
+    const auto graph_of = [&](json config) {
+      // The last id of a tiny vocabulary is the highest one, as 2 is in the folders of CLIP.
+      if (config.contains("eos_token_id") && config.at("eos_token_id") == config.at("vocab_size").get<int>() - 1)
+        config["eos_token_id"] = 2;
+      return canonical_text(pass.build(config, pass.shapes(config, size), folder.params()));
+    };
+    EXPECT_TRUE(graph_of(ours.config) == graph_of(folder.config))
+        << folder.kind->name << " " << pass.name << ": " << ours.config.dump() << " and " << folder.config.dump();
+  }
+}
+
+/// Every tensor of a folder's network, to the bit, and what its config.json says.
 void expect_equal_weights(const Component& ours, const Component& folder) {
-  EXPECT_EQ(ours.kind, folder.kind);
+  expect_equal_configs(ours, folder);
   EXPECT_FALSE(ours.checkpoint.is_random());
   std::vector<std::string> names, expected;
   for (const TensorSpec& tensor : ours.checkpoint.tensors()) names.push_back(tensor.name);
@@ -153,16 +170,25 @@ class SingleFileTest : public testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(SingleFileTest, OfFluxHasItsWeightsUnderEachPrefix) {
-  const Component folder = original();
-  for (const char* const prefix : {"", "model.diffusion_model.", "diffusion_model."}) {
-    const Component ours = open_component(write(tensors_in(single_file("flux-dev.safetensors"), prefix)), axes());
-    EXPECT_EQ(ours.name, "a");
-    expect_equal_weights(ours, folder);
-    // Rows of a joint matrix are views of the file.
-    const std::string block = "transformer_blocks.0.attn.";
-    const auto q = ours.checkpoint.bytes(block + "to_q.weight"), k = ours.checkpoint.bytes(block + "to_k.weight");
-    EXPECT_EQ(q.data() + q.size(), k.data());
+TEST_F(SingleFileTest, OfFluxComputesTheSameAsTheFolderUnderEachPrefix) {
+  for (const std::string name : {"flux-dev", "flux-schnell"}) {
+    const std::unique_ptr<Pipeline> folder = open_pipeline(pipeline_folder(name).string());
+    OpenOptions options{.config = {{"axes_dims_rope", folder->denoiser().config.at("axes_dims_rope")}}};
+    for (const char* const part : {"text_encoder", "text_encoder_2", "tokenizer", "tokenizer_2", "vae"})
+      options.parts.emplace(part, (pipeline_folder(name) / part).string());
+    for (const char* const prefix : {"", "model.diffusion_model.", "diffusion_model."}) {
+      SCOPED_TRACE(prefix + name);
+      const std::string file = write(tensors_in(single_file(name + ".safetensors"), prefix));
+      const std::unique_ptr<Pipeline> pipeline = open_pipeline(file, options);
+      const Component& ours = pipeline->denoiser();
+      EXPECT_EQ(ours.name, "a");
+      expect_equal_weights(ours, folder->denoiser());
+      expect_equal_outputs(*pipeline, *folder);
+      // Rows of a joint matrix are views of the file.
+      const std::string block = "transformer_blocks.0.attn.";
+      const auto q = ours.checkpoint.bytes(block + "to_q.weight"), k = ours.checkpoint.bytes(block + "to_k.weight");
+      EXPECT_EQ(q.data() + q.size(), k.data());
+    }
   }
 }
 
@@ -217,6 +243,9 @@ TEST_F(SingleFileTest, OfATextEncoderInLlamasNamesHasItsWeights) {
   const std::string qwen = single_file("qwen2.5-vl.gguf").string();
   EXPECT_THAT(error_of([&] { static_cast<void>(open_single_file(qwen, "text_encoder", {}, "QwenImagePipeline")); }),
               HasSubstr("do not tell num_attention_heads"));
+  const Component qwen3 = open_single_file(single_file("qwen3.gguf"), "text_encoder", {}, "ZImagePipeline");
+  expect_weights_of(qwen3, pipeline_folder("z-image") / "text_encoder");
+  expect_equal_configs(qwen3, open_component((pipeline_folder("z-image") / "text_encoder").string()));
   const OpenOptions heads{.config = {{"num_attention_heads", 4}, {"num_key_value_heads", 2}}};
   expect_weights_of(open_single_file(qwen, "text_encoder", heads, "QwenImagePipeline"),
                     pipeline_folder("qwen-image") / "text_encoder");
@@ -261,6 +290,58 @@ TEST_F(SingleFileTest, OfATransformerAloneComputesTheSameAsTheFolder) {
         EXPECT_EQ(value, own.at(key)) << key;
       }
   }
+}
+
+/// ComfyUI's checkpoints hold all networks, without the tokenizer.
+TEST_F(SingleFileTest, OfZImageWithAllNetworksComputesTheSameAsTheFolder) {
+  const fs::path folder = pipeline_folder("z-image");
+  Tensors whole = tensors_in(single_file("z-image.safetensors"), "model.diffusion_model.");
+  whole.merge(tensors_in(single_file("z-image-ae.safetensors"), "vae."));
+  whole.merge(tensors_in(folder / "text_encoder/model.safetensors", "text_encoders.qwen3_4b.transformer."));
+  const OpenOptions options{.parts = {{"tokenizer", (folder / "tokenizer").string()}},
+                            .config = {{"axes_dims", {4, 4, 4}}, {"vae.norm_num_groups", 4}}};
+  const std::unique_ptr<Pipeline> ours = open_pipeline(write(whole), options);
+  const std::unique_ptr<Pipeline> original = open_pipeline(folder.string());
+  for (const Component& component : original->components())
+    expect_equal_weights(ours->component(component.part), component);
+  expect_equal_outputs(*ours, *original);
+  EXPECT_EQ(ours->component("vae").config.at("shift_factor"), 0.1159) << "of the family";
+}
+
+/// The only weights of a folder are of a variant.
+TEST_F(SingleFileTest, VariantsComputeTheSameAsTheFolder) {
+  for (const char* const name : {"sd-1.5", "sdxl"}) {
+    const fs::path copy = folder_ / name;
+    fs::copy(pipeline_folder(name), copy, fs::copy_options::recursive);
+    std::vector<fs::path> weights;
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(copy))
+      if (entry.path().extension() == ".safetensors" && entry.path().parent_path() != copy)
+        weights.push_back(entry.path());
+    EXPECT_GE(weights.size(), 3U);
+    for (const fs::path& path : weights) fs::rename(path, fs::path(path).replace_extension("fp16.safetensors"));
+    for (const char* const variant : {"", "fp16"}) {
+      const std::unique_ptr<Pipeline> ours = open_pipeline(copy.string(), {.variant = variant});
+      const std::unique_ptr<Pipeline> original = open_pipeline(pipeline_folder(name).string());
+      for (const Component& component : original->components())
+        expect_equal_weights(ours->component(component.part), component);
+      expect_equal_outputs(*ours, *original);
+    }
+  }
+}
+
+/// A folder whose text encoder and tokenizer another has.
+TEST_F(SingleFileTest, AFolderWithoutPartsComputesTheSameWithThoseOfAnother) {
+  const fs::path whole = pipeline_folder("sd-1.5"), copy = folder_ / "without";
+  fs::copy(whole, copy, fs::copy_options::recursive);
+  OpenOptions options;
+  for (const char* const part : {"text_encoder", "tokenizer"}) {
+    fs::remove_all(copy / part);
+    options.parts.emplace(part, (whole / part).string());
+  }
+  EXPECT_THAT(error_of([&] { require_whole_pipeline(copy.string(), {}); }),
+              AllOf(HasSubstr("lacks 2 parts of a StableDiffusionPipeline"), HasSubstr("--part text_encoder=PATH")));
+  const std::unique_ptr<Pipeline> ours = open_pipeline(copy.string(), options);
+  expect_equal_outputs(*ours, *open_pipeline(whole.string()));
 }
 
 TEST_F(SingleFileTest, OfQwenImageComputesTheSameAsTheFolder) {
@@ -325,6 +406,15 @@ TEST_F(SingleFileTest, InEightBitFloatsHasTheirNumbersTimesTheScale) {
     const std::unique_ptr<Pipeline> exact = open_pipeline(write(values, "f32.safetensors"), axes());
     EXPECT_EQ(checkpoint_baseline(ours->denoiser().checkpoint), DType::kBF16) << "two bytes or less";
     EXPECT_THAT(ours->denoiser().checkpoint.notes().back(), HasSubstr(" in 8-bit floats"));
+    // The scale of activations is that of all modules that the file joins.
+    for (const char* const module : {"transformer_blocks.0.attn.to_q", "transformer_blocks.0.attn.to_k"}) {
+      const std::string scale = std::string(module) + ".input_scale";
+      EXPECT_EQ(ours->denoiser().checkpoint.has(scale), scale_name == "scale_weight");
+      if (scale_name == "scale_weight") {
+        EXPECT_EQ(ours->denoiser().checkpoint.read(scale).at(0),
+                  packed.at("double_blocks.0.img_attn.qkv.scale_input").at(0));
+      }
+    }
     const HostTensor made = latents_of(*ours), expected = latents_of(*exact);
     EXPECT_TRUE(std::ranges::equal(made.bytes(), expected.bytes())) << scale_name;
     raw.push_back(made);

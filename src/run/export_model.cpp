@@ -18,6 +18,7 @@
 #include "io/safetensors.hpp"
 #include "models/transformers/flux.hpp"
 #include "models/transformers/qwen_image.hpp"
+#include "models/transformers/z_image.hpp"
 #include "models/unets/unet2d_condition.hpp"
 #include "run/copy_folder.hpp"
 
@@ -27,8 +28,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::string_view kWeightScale = ".weight_scale";
-
 /// The library of a class, as a model_index.json names it: a config.json of diffusers has a "_class_name".
 std::string library_of(const json& config) { return config.contains("_class_name") ? "diffusers" : "transformers"; }
 
@@ -37,8 +36,10 @@ std::string class_of_config(const json& config) {
                                         : config.at("architectures").at(0).get<std::string>();
 }
 
-/// The scale of a matrix in 8-bit floats.
-bool is_scale(const TensorSpec& tensor) { return tensor.name.ends_with(kWeightScale); }
+/// The scale of a matrix in 8-bit floats, or of the activations that it is multiplied with.
+bool is_scale(const TensorSpec& tensor) {
+  return tensor.name.ends_with(".weight_scale") || tensor.name.ends_with(".input_scale");
+}
 
 DType written_dtype(const Checkpoint& checkpoint, const TensorSpec& tensor) {
   const bool is_narrow_float = is_float(tensor.dtype) && size_of(tensor.dtype) == 1;
@@ -110,6 +111,12 @@ OpenOptions own_options(const OpenOptions& options, const SingleFile& file, cons
   return options.for_part(network.role, file.family() == nullptr || network.role == file.family()->denoiser);
 }
 
+/// The class of a family's tokenizer, as a model_index.json names it.
+std::string_view tokenizer_class(const ModelFamily& family, std::string_view role) {
+  if (!family.language_class.empty()) return "Qwen2Tokenizer";
+  return role == "tokenizer_2" && family.denoiser_class == kFluxTransformer ? "T5TokenizerFast" : "CLIPTokenizer";
+}
+
 /// The networks that a file's folder gets: those of its pipeline, or the only one.
 std::vector<SingleFile::Network> exported_networks(const SingleFile& file) {
   std::vector<SingleFile::Network> networks;
@@ -154,9 +161,7 @@ ExportedFolder export_folder(const SingleFile& file, const OpenOptions& options,
         FolderCopy(path, folder.path() / role).copy(path, folder.path() / role, [](const std::string&) {
           return false;
         });
-        index[role] = {"transformers", role == "tokenizer_2" && networks.front().class_name == kFluxTransformer
-                                           ? "T5TokenizerFast"
-                                           : "CLIPTokenizer"};
+        index[role] = {"transformers", tokenizer_class(*file.family(), role)};
         exported.parts.push_back(role);
       }
       const json scheduler = file.scheduler();
@@ -180,6 +185,7 @@ namespace {
 std::string architecture_of(const Component& component) {
   if (component.kind->name == kFluxTransformer) return "flux";
   if (component.kind->name == kQwenImageTransformer) return "qwen_image";
+  if (component.kind->name == kZImageTransformer) return "lumina2";
   if (component.kind->name != kUNet2DCondition) return {};
   return parse_unet2d_condition_config(component.config).has_text_time ? "sdxl" : "sd1";
 }
@@ -193,7 +199,8 @@ const BlockFormat* plain_format(DType dtype) {
 /// The format that a tensor is written in.
 const BlockFormat* format_for(const TensorSpec& tensor, const BlockFormat& wanted) {
   const BlockFormat& small = *find_block_format("Q8_0");
-  if (tensor.shape.rank() <= 1) return find_block_format("F32");
+  const bool is_vector = tensor.shape.rank() <= 1 || (tensor.shape.rank() == 2 && tensor.shape[0] == 1);
+  if (is_vector) return find_block_format("F32");
   if (tensor.shape.rank() != 2) return plain_format(tensor.dtype);
   for (const BlockFormat* const format : {&wanted, &small})
     if (tensor.shape[1] % format->elements == 0) return format;
@@ -233,8 +240,8 @@ ExportedGguf export_gguf(const Component& component, const SingleFile* file, con
   const std::string architecture = architecture_of(component);
   if (architecture.empty())
     fail(
-        "{} is a {}, for which GGUF files have no architecture: --gguf writes transformers of FLUX and Qwen-Image and "
-        "U-Nets of Stable Diffusion",
+        "{} is a {}, for which GGUF files have no architecture: --gguf writes transformers of FLUX.1, Qwen-Image and "
+        "Z-Image and U-Nets of Stable Diffusion",
         component.name, component.kind->name);
   // A single file's own tensors and names, without their prefix; else those of the folder.
   const SingleFile::Network* const network =

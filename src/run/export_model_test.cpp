@@ -112,6 +112,50 @@ TEST_F(ExportTest, GgufKeepsTheNamesOfTheFileAndPacksMatrices) {
             flux_component().checkpoint.tensors().size());
 }
 
+/// The names and architecture of ComfyUI-GGUF. Pad tokens, of one row, are vectors.
+TEST_F(ExportTest, GgufOfZImageHasTheNumbersOfItsBlocks) {
+  const std::string path = golden("single_files/z-image.safetensors").string();
+  const OpenOptions axes{.config = {{"axes_dims", {4, 4, 4}}}};
+  const SingleFile file = SingleFile::open(path);
+  const Component original = open_component(path, axes);
+  const fs::path out = folder_ / "z-image.gguf";
+  const ExportedGguf made = export_gguf(original, &file, *find_block_format("Q8_0"), out);
+  EXPECT_GT(made.packed, 5U);
+  const GgufFile written = GgufFile::open(out);
+  EXPECT_EQ(written.header().find_metadata("general.architecture")->text(), "lumina2");
+  EXPECT_EQ(written.tensor("x_pad_token").format->name, "F32");
+  const Component read = open_component(out.string(), axes);
+  ASSERT_EQ(read.checkpoint.tensors().size(), original.checkpoint.tensors().size());
+  for (const TensorSpec& tensor : original.checkpoint.tensors()) {
+    const bool is_packed = read.checkpoint.block_format(tensor.name) != nullptr;
+    EXPECT_LE(relative_l2(read.checkpoint.read(tensor.name), original.checkpoint.read(tensor.name)),
+              is_packed ? 0.01 : 0.0)
+        << tensor.name;
+  }
+}
+
+TEST_F(ExportTest, AFolderOfZImageHasTheNetworksOfTheFile) {
+  const fs::path pipeline = golden("pipelines/z-image");
+  const SingleFile file = SingleFile::open(golden("single_files/z-image.safetensors"));
+  const OpenOptions options{.parts = {{"tokenizer", (pipeline / "tokenizer").string()}},
+                            .config = {{"axes_dims", {4, 4, 4}}}};
+  const fs::path out = folder_ / "z-image";
+  EXPECT_THAT(export_folder(file, options, out).parts, UnorderedElementsAre("transformer", "tokenizer", "scheduler"));
+  const nlohmann::json index = read_json(out / "model_index.json");
+  EXPECT_EQ(index.at("_class_name"), "ZImagePipeline");
+  EXPECT_EQ(index.at("tokenizer"), (nlohmann::json{"transformers", "Qwen2Tokenizer"}));
+  const Component ours = open_component((out / "transformer").string());
+  const Component original = open_component((pipeline / "transformer").string());
+  ASSERT_EQ(ours.checkpoint.tensors().size(), original.checkpoint.tensors().size());
+  for (const TensorSpec& tensor : original.checkpoint.tensors())
+    EXPECT_TRUE(std::ranges::equal(ours.checkpoint.bytes(tensor.name), original.checkpoint.bytes(tensor.name)))
+        << tensor.name;
+  for (const auto& [key, value] : original.config.items())
+    if (!value.is_null() && ours.config.contains(key) && !key.starts_with("_")) {
+      EXPECT_EQ(ours.config.at(key), value) << key;
+    }
+}
+
 TEST_F(ExportTest, GgufOfAFolderOfAUNetHasTheNamesOfItsAuthors) {
   const Component unet = open_component(golden("pipelines/sd-1.5").string());  // the denoiser of the pipeline
   const fs::path out = folder_ / "unet.gguf";

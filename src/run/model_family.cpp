@@ -27,42 +27,45 @@ constexpr std::string_view kFluxPipeline = "FluxPipeline", kSdPipeline = "Stable
 
 // The values are those of the published folders. "eos_token_id": 2 in a CLIP is the highest id, whatever its number.
 constexpr ModelFamily kFamilies[] = {
-    {"FLUX.1-dev", kFluxPipeline, "transformer", R"({
+    {"FLUX.1-dev", kFluxPipeline, "transformer", kFluxTransformer, "", true, R"({
       "transformer": {"axes_dims_rope": [16, 56, 56]},
       "vae": {"scaling_factor": 0.3611, "shift_factor": 0.1159, "sample_size": 1024},
       "text_encoder": {"hidden_act": "quick_gelu", "eos_token_id": 2},
       "scheduler": {"_class_name": "FlowMatchEulerDiscreteScheduler", "num_train_timesteps": 1000, "shift": 3.0,
                     "use_dynamic_shifting": true, "base_shift": 0.5, "max_shift": 1.15, "base_image_seq_len": 256,
                     "max_image_seq_len": 4096}})"},
-    {"FLUX.1-schnell", kFluxPipeline, "transformer", R"({
+    {"FLUX.1-schnell", kFluxPipeline, "transformer", kFluxTransformer, "", true, R"({
       "transformer": {"axes_dims_rope": [16, 56, 56]},
       "vae": {"scaling_factor": 0.3611, "shift_factor": 0.1159, "sample_size": 1024},
       "text_encoder": {"hidden_act": "quick_gelu", "eos_token_id": 2},
       "scheduler": {"_class_name": "FlowMatchEulerDiscreteScheduler", "num_train_timesteps": 1000, "shift": 1.0,
                     "use_dynamic_shifting": false, "base_shift": 0.5, "max_shift": 1.15, "base_image_seq_len": 256,
                     "max_image_seq_len": 4096}})"},
-    {kFlux2, "Flux2KleinPipeline", "transformer", R"({
+    {kFlux2, "Flux2KleinPipeline", "transformer", kFlux2Transformer, kQwen3, false, R"({
       "transformer": {"axes_dims_rope": [32, 32, 32, 32], "rope_theta": 2000, "eps": 1e-6},
+      "text_encoder": {"rms_norm_eps": 1e-6, "rope_theta": 1e6, "hidden_act": "silu"},
       "scheduler": {"_class_name": "FlowMatchEulerDiscreteScheduler", "num_train_timesteps": 1000, "shift": 3.0,
                     "use_dynamic_shifting": true, "base_shift": 0.5, "max_shift": 1.15, "base_image_seq_len": 256,
                     "max_image_seq_len": 4096, "time_shift_type": "exponential"}})"},
-    {kFlux3, "Flux3DistilledModularPipeline", "transformer", R"({
+    {kFlux3, "Flux3DistilledModularPipeline", "transformer", kFlux3Transformer, kQwen3Vl, false, R"({
       "transformer": {"axes_dims_rope": [32, 32, 32, 32], "rope_theta": 10000, "eps": 1e-6},
       "scheduler": {"_class_name": "FlowMatchEulerDiscreteScheduler", "num_train_timesteps": 1000, "shift": 6.93}})"},
-    {kFlux3Base, "Flux3ModularPipeline", "transformer", R"({
+    {kFlux3Base, "Flux3ModularPipeline", "transformer", kFlux3Transformer, kQwen3Vl, false, R"({
       "transformer": {"axes_dims_rope": [32, 32, 32, 32], "rope_theta": 10000, "eps": 1e-6},
       "scheduler": {"_class_name": "FlowMatchEulerDiscreteScheduler", "num_train_timesteps": 1000, "shift": 6.93}})"},
-    {kQwenImage, kQwenPipeline, "transformer", R"({
+    {kQwenImage, kQwenPipeline, "transformer", kQwenImageTransformer, kQwen25Vl, false, R"({
       "transformer": {"axes_dims_rope": [16, 56, 56], "guidance_embeds": false},
       "text_encoder": {"rms_norm_eps": 1e-6, "rope_theta": 1e6, "hidden_act": "silu"},
       "scheduler": {"_class_name": "FlowMatchEulerDiscreteScheduler", "num_train_timesteps": 1000, "shift": 1.0,
                     "use_dynamic_shifting": true, "base_shift": 0.5, "max_shift": 0.9, "base_image_seq_len": 256,
                     "max_image_seq_len": 8192, "shift_terminal": 0.02, "time_shift_type": "exponential"}})"},
-    {kZImage, "ZImagePipeline", "transformer", R"({
+    {kZImage, "ZImagePipeline", "transformer", kZImageTransformer, kQwen3, true, R"({
       "transformer": {"axes_dims": [32, 48, 48], "rope_theta": 256, "t_scale": 1000, "norm_eps": 1e-5},
+      "vae": {"scaling_factor": 0.3611, "shift_factor": 0.1159, "sample_size": 1024},
+      "text_encoder": {"rms_norm_eps": 1e-6, "rope_theta": 1e6, "hidden_act": "silu"},
       "scheduler": {"_class_name": "FlowMatchEulerDiscreteScheduler", "num_train_timesteps": 1000, "shift": 3.0,
                     "use_dynamic_shifting": false}})"},
-    {"SDXL", kXlPipeline, "unet", R"({
+    {"SDXL", kXlPipeline, "unet", kUNet2DCondition, "", true, R"({
       "unet": {"channels_per_head": 64, "addition_time_embed_dim": 256, "sample_size": 128},
       "vae": {"scaling_factor": 0.13025, "sample_size": 1024, "force_upcast": true},
       "text_encoder": {"hidden_act": "quick_gelu", "eos_token_id": 2},
@@ -71,14 +74,14 @@ constexpr ModelFamily kFamilies[] = {
                     "beta_end": 0.012, "beta_schedule": "scaled_linear", "interpolation_type": "linear",
                     "prediction_type": "epsilon", "steps_offset": 1, "timestep_spacing": "leading",
                     "use_karras_sigmas": false}})"},
-    {kSd2, kSdPipeline, "unet", R"({
+    {kSd2, kSdPipeline, "unet", kUNet2DCondition, "", true, R"({
       "unet": {"channels_per_head": 64, "sample_size": 64},
       "vae": {"scaling_factor": 0.18215, "sample_size": 512},
       "text_encoder": {"hidden_act": "gelu", "eos_token_id": 2},
       "scheduler": {"_class_name": "DDIMScheduler", "num_train_timesteps": 1000, "beta_start": 0.00085,
                     "beta_end": 0.012, "beta_schedule": "scaled_linear", "clip_sample": false,
                     "set_alpha_to_one": false, "steps_offset": 1, "prediction_type": "epsilon"}})"},
-    {"Stable Diffusion 1.x", kSdPipeline, "unet", R"({
+    {"Stable Diffusion 1.x", kSdPipeline, "unet", kUNet2DCondition, "", true, R"({
       "unet": {"attention_head_dim": 8, "sample_size": 64},
       "vae": {"scaling_factor": 0.18215, "sample_size": 512},
       "text_encoder": {"hidden_act": "quick_gelu", "eos_token_id": 2},
@@ -109,23 +112,23 @@ bool is_of(const ModelFamily& family, std::string_view pipeline) {
   return pipeline.starts_with(family.pipeline.substr(0, family.pipeline.size() - kEnd.size()));
 }
 
-/// The class of the transformer of a family whose files hold that alone; empty for others.
-std::string_view transformer_alone(const ModelFamily& family) {
-  if (family.name == kFlux2) return kFlux2Transformer;
-  if (family.name == kZImage) return kZImageTransformer;
-  return family.name == kFlux3 || family.name == kFlux3Base ? kFlux3Transformer : std::string_view();
-}
-
 constexpr std::string_view kBigG = "CLIP-bigG text encoder", kHuge = "CLIP-H text encoder";
+
+bool is_language_model(const NetworkPart& part) {
+  return std::ranges::any_of(kFamilies, [&](const ModelFamily& family) {
+    return !part.class_name.empty() && part.class_name == family.language_class;
+  });
+}
 
 /// Whether a text encoder or autoencoder may be one of the family's.
 bool fits(const ModelFamily& family, const NetworkPart& part, const NamedShapes& shapes) {
   constexpr std::int64_t kFluxChannels = 16;
   const bool is_flux = family.pipeline == kFluxPipeline, is_sd2 = family.name == kSd2;
-  const bool is_qwen = family.name == kQwenImage;
-  if (!transformer_alone(family).empty()) return false;
-  if (part.class_name == kQwen25Vl || is_qwen) return part.class_name == kQwen25Vl && is_qwen;
-  if (part.class_name == kVae) return (shapes.extent("decoder.conv_in.weight", 1) == kFluxChannels) == is_flux;
+  if (part.class_name == kVae) {
+    const bool has_channels_of_flux = shapes.extent("decoder.conv_in.weight", 1) == kFluxChannels;
+    return family.has_autoencoder && has_channels_of_flux == (is_flux || family.name == kZImage);
+  }
+  if (!family.language_class.empty() || is_language_model(part)) return part.class_name == family.language_class;
   if (part.class_name == kT5Encoder) return is_flux;
   if (part.class_name != kClipText) return false;
   if (part.network == kBigG) return family.pipeline == kXlPipeline;
@@ -159,15 +162,10 @@ const ModelFamily* family_of_part(const NetworkPart& part, const NamedShapes& sh
 
 FamilyRole role_in(const ModelFamily& family, const NetworkPart& part) {
   const bool is_flux = family.pipeline == kFluxPipeline, is_xl = family.pipeline == kXlPipeline;
-  if (family.name == kQwenImage) {
-    if (part.class_name == kQwenImageTransformer) return {std::string(family.denoiser), part.class_name};
-    return part.class_name == kQwen25Vl ? FamilyRole{"text_encoder", part.class_name} : FamilyRole{};
-  }
-  if (const std::string_view alone = transformer_alone(family); !alone.empty())
-    return part.class_name == alone ? FamilyRole{std::string(family.denoiser), part.class_name} : FamilyRole{};
-  if (part.class_name == kVae) return {"vae", std::string(kVae)};
-  if (part.class_name == (is_flux ? kFluxTransformer : kUNet2DCondition))
-    return {std::string(family.denoiser), part.class_name};
+  if (part.class_name == family.denoiser_class) return {std::string(family.denoiser), part.class_name};
+  if (part.class_name == kVae) return {family.has_autoencoder ? "vae" : "", std::string(kVae)};
+  if (!family.language_class.empty() || is_language_model(part))
+    return part.class_name == family.language_class ? FamilyRole{"text_encoder", part.class_name} : FamilyRole{};
   if (part.class_name == kT5Encoder) return {is_flux ? "text_encoder_2" : "", part.class_name};
   if (part.class_name != kClipText) return {};
   // OpenCLIP's tensors have other names than those of CLIP L.

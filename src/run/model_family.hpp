@@ -15,6 +15,10 @@ struct ModelFamily {
   std::string_view name;      ///< "Stable Diffusion 1.x"
   std::string_view pipeline;  ///< its class, as in a model_index.json
   std::string_view denoiser;  ///< its part: "unet"
+  std::string_view denoiser_class;
+  /// The class of its text encoder if that is a language model; empty if its text encoders are CLIP and T5, or unknown.
+  std::string_view language_class;
+  bool has_autoencoder = true;  ///< whether its files may hold one that can be opened
   /// Values of configurations that names and shapes do not tell: {"vae": {"scaling_factor": 0.18215}}. The part
   /// `scheduler` is a whole scheduler_config.json. `channels_per_head` of a U-Net gives its `attention_head_dim`.
   std::string_view values;

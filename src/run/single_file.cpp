@@ -3,8 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <iterator>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/error.hpp"
@@ -32,13 +35,23 @@ bool is_ignored(std::string_view name) {
          name == "text_projection" || name == "text_projection.weight";
 }
 
-constexpr std::string_view kScale = "_scale";
+/// The scales of a matrix in 8-bit floats and of the activations that it is multiplied with: the end of the param's
+/// name, and the ends of the tensor's in ComfyUI's forms.
+struct ScaleName {
+  std::string_view param;
+  std::array<std::string_view, 2> stored;
+};
+constexpr ScaleName kScaleNames[] = {{".weight_scale", {".scale_weight", ".weight_scale"}},
+                                     {".input_scale", {".scale_input", ".input_scale"}}};
 
-/// Whether a param is the scale of a matrix: "x.weight_scale".
-bool is_scale(std::string_view param) { return param.ends_with(".weight_scale"); }
+const ScaleName* find_scale_name(std::string_view param) {
+  const auto* const found =
+      std::ranges::find_if(kScaleNames, [&](const ScaleName& scale) { return param.ends_with(scale.param); });
+  return found == std::end(kScaleNames) ? nullptr : found;
+}
 
-/// Whether a tensor is a part of ComfyUI's matrices in 8-bit floats: the scale, a scale of activations, which are
-/// quantized by their own, and a mark of the format.
+/// Whether a tensor is a part of ComfyUI's matrices in 8-bit floats: a scale, or a mark of the format. Only those of
+/// matrices in such floats are read.
 bool is_scaled_fp8(std::string_view name) {
   return name.ends_with(".scale_weight") || name.ends_with(".scale_input") || name.ends_with(".input_scale") ||
          name == "scaled_fp8" || name.ends_with(".scaled_fp8");
@@ -97,20 +110,20 @@ class SingleFile::Reader {
     std::string_view name;  ///< without the prefix
   };
 
-  /// The scale of a matrix in 8-bit floats, "x.weight_scale", under the names of ComfyUI.
-  [[nodiscard]] std::optional<Found> find_scale(std::string_view matrix) const {
-    const std::optional<Found> found = find(matrix);
+  /// A scale of a matrix in 8-bit floats, under the names of ComfyUI.
+  [[nodiscard]] std::optional<Found> find_scale(std::string_view param, const ScaleName& name) const {
+    const std::optional<Found> found = find(std::string(param.substr(0, param.size() - name.param.size())) + ".weight");
     if (!found || !is_float(found->stored->dtype) || size_of(found->stored->dtype) != 1) return std::nullopt;
     const std::string module(found->name.substr(0, found->name.rfind('.')));
-    for (const char* const end : {".scale_weight", ".weight_scale"})
-      if (const auto scale = tensors_.find(module + end); scale != tensors_.end())
+    for (const std::string_view end : name.stored)
+      if (const auto scale = tensors_.find(module + std::string(end)); scale != tensors_.end())
         return Found{found->alias, &scale->second, scale->first};
     return std::nullopt;
   }
 
   [[nodiscard]] std::optional<Found> find(std::string_view name) const {
     if (const auto own = tensors_.find(name); own != tensors_.end()) return Found{nullptr, &own->second, own->first};
-    if (is_scale(name)) return find_scale(name.substr(0, name.size() - kScale.size()));
+    if (const ScaleName* const scale = find_scale_name(name)) return find_scale(name, *scale);
     const std::size_t dot = name.rfind('.');
     if (dot == std::string_view::npos) return std::nullopt;
     const bool is_weight = name.substr(dot) == ".weight";
@@ -142,7 +155,7 @@ class SingleFile::Reader {
     RenamedTensor renamed{.tensor = {param.name, stored.dtype, param.shape}, .stored = stored, .rows = {}};
     Shape expected = param.shape;
     const std::int64_t rows = param.shape.rank() == 0 ? 1 : param.shape[0];
-    if (is_scale(param.name) && param.shape == Shape{1} && stored.dtype == DType::kF32) {
+    if (find_scale_name(param.name) != nullptr && param.shape == Shape{1} && stored.dtype == DType::kF32) {
       if (stored.shape.rank() == 0) expected = stored.shape;
       renamed.rows = {{0, 1}};
     } else if (found->alias == nullptr) {

@@ -7,19 +7,20 @@ sd-1.5.safetensors, sd-2.1.safetensors, sdxl.safetensors: U-Net, autoencoder and
 name, as CompVis and Stability AI publish them (LDM's and OpenCLIP's names), with tensors that nothing reads: constants
 of the schedule, a moving average, position indices, and in sd-2.1 a further layer of the text encoder.
 
-flux-dev.safetensors: the transformer of that folder as Black Forest Labs publish it, without a prefix. ae.safetensors:
-its autoencoder.
+flux-dev.safetensors, flux-schnell.safetensors: the transformers of these folders as Black Forest Labs publish them,
+without a prefix. ae.safetensors: flux-dev's autoencoder.
 
 flux-dev.gguf: the transformer with ComfyUI's metadata; matrices whose rows have whole blocks in Q8_0, all others in
 F32.
 
 z-image.safetensors: the transformer of z-image as its authors publish it, with a norm that nothing reads.
+z-image-ae.safetensors: its autoencoder in the names of FLUX.1's.
 
 flux2-klein.safetensors, flux3.safetensors: the transformers of flux2-klein and flux3-distilled as Black Forest Labs
 publish them, the latter with a tensor of a head of training.
 
-t5.gguf, qwen2.5-vl.gguf: the text encoders of flux-dev and qwen-image in F32 under llama.cpp's names, by the table of
-its own converter (gguf.get_tensor_name_map), with their tokenizers (make_gguf_tokenizers.py).
+t5.gguf, qwen2.5-vl.gguf, qwen3.gguf: the text encoders of flux-dev, qwen-image and z-image in F32 under llama.cpp's
+names, by the table of its own converter (gguf.get_tensor_name_map), with their tokenizers (make_gguf_tokenizers.py).
 
 Names are written by the rules of the published conversions. diffusers' own readers of single files
 (loaders/single_file_utils.py) must give the tensors of the folder for every network, to the bit, or the script stops.
@@ -268,17 +269,19 @@ def flux_reader(width):
     return space["convert_flux_transformer_checkpoint_to_diffusers"]
 
 
-def flux(out):
-    folder = PIPELINES / "flux-dev"
-    transformer, vae = tensors_in(folder / "transformer"), tensors_in(folder / "vae")
-    bare = flux_tensors(transformer)
-    require_equal(flux_reader(bare["img_in.weight"].shape[0])(dict(bare)), transformer, "transformer")
-    save_file(bare, out / "flux-dev.safetensors")
-    config = config_of(folder / "vae")
+def autoencoder(folder, path):
+    vae, config = tensors_in(folder), config_of(folder)
     ae = {name: tensor.contiguous() for name, tensor in vae_tensors(vae, config).items()}
-    require_equal(published.convert_ldm_vae_checkpoint(with_prefix("first_stage_model.", ae), config), vae, "vae")
-    save_file(ae, out / "ae.safetensors")
-    write_gguf(out / "flux-dev.gguf", bare)
+    require_equal(published.convert_ldm_vae_checkpoint(with_prefix("first_stage_model.", ae), config), vae, path.name)
+    save_file(ae, path)
+
+
+def flux(name, out):
+    transformer = tensors_in(PIPELINES / name / "transformer")
+    bare = flux_tensors(transformer)
+    require_equal(flux_reader(bare["img_in.weight"].shape[0])(dict(bare)), transformer, name)
+    save_file(bare, out / f"{name}.safetensors")
+    return bare
 
 
 FLUX_BLOCK = [(r"\.attn\.norm_(q|k)\.weight$", lambda m: f".norm.{'query' if m[1] == 'q' else 'key'}_norm.scale")]
@@ -363,7 +366,10 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     for name in ("sd-1.5", "sd-2.1", "sdxl"):
         stable_diffusion(name, out)
-    flux(out)
+    write_gguf(out / "flux-dev.gguf", flux("flux-dev", out))
+    flux("flux-schnell", out)
+    autoencoder(PIPELINES / "flux-dev" / "vae", out / "ae.safetensors")
+    autoencoder(PIPELINES / "z-image" / "vae", out / "z-image-ae.safetensors")
     flux2(out)
     flux3(out)
     z_image(out)
@@ -371,6 +377,8 @@ def main():
                  skipped=("encoder.embed_tokens.", "decoder."), add_tokenizer=make_gguf_tokenizers.add_pieces)
     text_encoder(out / "qwen2.5-vl.gguf", gguf.MODEL_ARCH.QWEN2VL, PIPELINES / "qwen-image" / "text_encoder",
                  skipped=("visual.", "model.visual.", "lm_head."), add_tokenizer=make_gguf_tokenizers.add_byte_pairs)
+    text_encoder(out / "qwen3.gguf", gguf.MODEL_ARCH.QWEN3, PIPELINES / "z-image" / "text_encoder", skipped=("lm_head.",),
+                 add_tokenizer=make_gguf_tokenizers.add_byte_pairs)
 
 
 if __name__ == "__main__":

@@ -37,9 +37,11 @@ std::vector<TensorType> scaled_linear_types(const TypeQuery& given) {
   if (!is_float(dtype)) fail("scaled_linear: dtype must be a floating-point one, but was given {}", dtype);
   const TensorType& x = given.in[0];
   const TensorType& weight = given.in[2];
-  given.require((x.dtype == DType::kI8 || x.dtype == DType::kF8E4M3) && weight.dtype == x.dtype &&
-                    x.shape.rank() >= 1 && weight.shape.rank() == 2 && weight.shape[1] == x.shape[-1],
-                "xq[..., k], x_scale[...], wq[n, k] and w_scale[n], xq and wq both in i8 or both in f8e4m3");
+  const bool is_f8 = x.dtype == DType::kF8E4M3 && (weight.dtype == DType::kF8E4M3 || weight.dtype == DType::kF8E5M2);
+  given.require((is_f8 || (x.dtype == DType::kI8 && weight.dtype == DType::kI8)) && x.shape.rank() >= 1 &&
+                    weight.shape.rank() == 2 && weight.shape[1] == x.shape[-1],
+                "xq[..., k], x_scale[...], wq[n, k] and w_scale[n], xq and wq both in i8, or xq in f8e4m3 and wq in "
+                "f8e4m3 or f8e5m2");
   const Shape columns{weight.shape[0]};
   given.require(given.in[1] == TensorType{DType::kF32, Shape(x.shape.dims().first(x.shape.dims().size() - 1))} &&
                     given.in[3] == TensorType{DType::kF32, columns},
@@ -268,6 +270,9 @@ void scaled_linear_cases(CaseList& list) {
     for (const std::int64_t rows : {3, 48})
       add_epilogues(list, fmt::format("{} ", name_of(narrow)), scaled_operands(narrow, rows, 64, 32),
                     {false, false, true, true}, {{attr::kDType, made}}, list.data({rows, 32}));
+  std::vector<TensorType> wide_weight = scaled_operands(DType::kF8E4M3, 48, 64, 32);
+  wide_weight[2].dtype = DType::kF8E5M2;
+  list.add("weight in f8e5m2", std::move(wide_weight), {{attr::kDType, made}}, {false, false, true, true});
   for (OpCase& one : list) {
     if (one.spec.inputs[0].dtype == DType::kI8) continue;
     // Tensor cores sum f8e4m3 in fewer bits than f32.

@@ -3,8 +3,8 @@
 //
 // Shapes     xq[..., k], x_scale[...], wq[n, k], w_scale[n], bias[n] or none -> y[..., n]; k and n multiples of 16.
 // Epilogue   an activation, or the sum with a residual[..., n].
-// Dtypes     xq and wq f8e4m3, scales f32; y bf16, f16 or f32; bias as y or f32; residual as y. Sums in f32, or with
-//            `fast_sums` in the tensor cores' own precision (fast accumulation), which is lower.
+// Dtypes     xq f8e4m3, wq f8e4m3 or f8e5m2, scales f32; y bf16, f16 or f32; bias as y or f32; residual as y. Sums in
+//            f32, or with `fast_sums` in the tensor cores' own precision (fast accumulation), which is lower.
 // Layout     all dense but y (innermost stride 1), at multiples of 16 bytes.
 // Bytes      m*k + n*k + 4*(m + n) + (n + m*n) * size, m*n * size for the residual; FLOPs 2*m*n*k + 2*m*n, m*n each
 //            for bias and residual, and the activation's.
@@ -58,6 +58,7 @@ std::optional<KernelPlan> plan_whole(const KernelBinding& binding) {
   const RowPlan rows = plan_rows(binding.inputs[0], binding.outputs[0]);
   const After after(given);
   GemmSpec spec = cublaslt::spec_of_rows(rows, DType::kF8E4M3, made, given.input(Role::kWeight).shape);
+  spec.b_is_f8e5m2 = given.input(Role::kWeight).dtype == DType::kF8E5M2;
   spec.has_scales = true;
   spec.fast_sums = given.attributes[attr::kFastSums];
   spec.has_bias = after.has_bias;
@@ -95,6 +96,7 @@ KernelPlan plan_scaled_after(const KernelBinding& binding) {
                      m = shape.numel() / n;
   GemmSpec spec = cublaslt::spec_of_rows({.rows = {m, k, n}, .loops = {}}, DType::kF8E4M3, DType::kF32,
                                          given.input(Role::kWeight).shape);
+  spec.b_is_f8e5m2 = given.input(Role::kWeight).dtype == DType::kF8E5M2;
   spec.fast_sums = given.attributes[attr::kFastSums];
   const Gemm gemm(spec, binding.target);
   const std::size_t gemm_bytes = part_bytes(static_cast<std::size_t>(m * n) * sizeof(float));

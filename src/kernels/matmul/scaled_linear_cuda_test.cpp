@@ -62,6 +62,19 @@ TEST_F(CublasltScaledLinear, MatchesTheOracleForEveryShapeAndActivation) {
                         tolerance_of(DType::kBF16));
 }
 
+/// Weights of files in f8e5m2, which the library takes as one of both operands.
+TEST_F(CublasltScaledLinear, TakesAWeightInF8E5M2) {
+  for (const DType made : {DType::kBF16, DType::kF16, DType::kF32})
+    for (const auto& [x, n] : std::vector<std::pair<Shape, std::int64_t>>{
+             {{1, 16}, 16}, {{5, 32}, 48}, {{2, 17, 32}, 48}, {{1, 272, 192}, 768}})
+      for (const bool fast : {false, true}) {
+        OpSpec spec = scaled_spec(x, n, made, true, Activation::kGeluTanh);
+        spec.inputs[2].dtype = DType::kF8E5M2;
+        spec.attributes = spec.attributes.with(attr::kFastSums, fast);
+        expect_matches_oracle("cublaslt.scaled_linear", spec, tolerance_of(made));
+      }
+}
+
 TEST_F(CublasltScaledLinear, AddsAResidual) {
   for (const DType made : {DType::kBF16, DType::kF16, DType::kF32})
     for (const auto& [x, n] : std::vector<std::pair<Shape, std::int64_t>>{{{1, 16}, 16},

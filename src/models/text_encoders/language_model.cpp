@@ -239,29 +239,55 @@ std::vector<ModuleAlias> language_aliases(const nlohmann::json& json) {
   return aliases;
 }
 
-/// Of Qwen2.5-VL, whose heads have 128 channels in all sizes, in transformers' names of versions 4 and 5 and in
-/// llama.cpp's.
+/// Names of a language model's tensors: transformers' of versions 4 and 5, or llama.cpp's.
+class LanguageNames {
+ public:
+  explicit LanguageNames(const NamedShapes& shapes)
+      : is_of_llama_(shapes.has("blk.0.attn_q.weight")),
+        front_(shapes.has("model.language_model.norm.weight") ? "model.language_model." : "model.") {}
+
+  [[nodiscard]] std::string of_layer(std::string_view number, std::string_view theirs, std::string_view ours) const {
+    return is_of_llama_ ? fmt::format("blk.{}.{}.weight", number, theirs)
+                        : fmt::format("{}layers.{}.{}.weight", front_, number, ours);
+  }
+  [[nodiscard]] std::string table() const {
+    return is_of_llama_ ? "token_embd.weight" : front_ + "embed_tokens.weight";
+  }
+
+ private:
+  bool is_of_llama_;
+  std::string front_;
+};
+
+/// `head_dim` is the width of a head; the number of heads stays open where a projection is no multiple of it.
+nlohmann::json infer_language_config(const NamedShapes& shapes, std::string_view class_name, std::int64_t head_dim) {
+  const LanguageNames names(shapes);
+  const auto heads = [&](std::string_view theirs, std::string_view ours) {
+    const std::int64_t rows = shapes.extent(names.of_layer("0", theirs, ours), 0);
+    return rows % head_dim == 0 ? nlohmann::json(rows / head_dim) : nlohmann::json();
+  };
+  return {{"architectures", {class_name}},
+          {"vocab_size", shapes.extent(names.table(), 0)},
+          {"hidden_size", shapes.extent(names.table(), 1)},
+          {"intermediate_size", shapes.extent(names.of_layer("0", "ffn_up", "mlp.up_proj"), 0)},
+          {"num_hidden_layers", shapes.count(names.of_layer("{}", "attn_q", "self_attn.q_proj"))},
+          {"num_attention_heads", heads("attn_q", "self_attn.q_proj")},
+          {"num_key_value_heads", heads("attn_k", "self_attn.k_proj")}};
+}
+
+/// Of Qwen2.5-VL, whose heads have 128 channels in all sizes.
 nlohmann::json infer_qwen25_vl_config(const NamedShapes& shapes) {
   constexpr std::int64_t kHeadDim = 128;
-  const bool is_of_llama = shapes.has("blk.0.attn_q.weight");
-  const std::string front = shapes.has("model.language_model.norm.weight") ? "model.language_model." : "model.";
-  const auto of_layer = [&](const char* theirs, const char* ours) {
-    return (is_of_llama ? fmt::format("blk.0.{}", theirs) : fmt::format("{}layers.0.{}", front, ours)) + ".weight";
-  };
-  // The number of heads stays open where they have other widths.
-  const auto heads = [&](const std::string& projection) {
-    const std::int64_t rows = shapes.extent(projection, 0);
-    return rows % kHeadDim == 0 ? nlohmann::json(rows / kHeadDim) : nlohmann::json();
-  };
-  const std::string table = is_of_llama ? "token_embd.weight" : front + "embed_tokens.weight";
-  return {{"architectures", {kQwen25Vl}},
-          {"vocab_size", shapes.extent(table, 0)},
-          {"hidden_size", shapes.extent(table, 1)},
-          {"intermediate_size", shapes.extent(of_layer("ffn_up", "mlp.up_proj"), 0)},
-          {"num_hidden_layers",
-           shapes.count(is_of_llama ? "blk.{}.attn_q.weight" : front + "layers.{}.self_attn.q_proj.weight")},
-          {"num_attention_heads", heads(of_layer("attn_q", "self_attn.q_proj"))},
-          {"num_key_value_heads", heads(of_layer("attn_k", "self_attn.k_proj"))}};
+  return infer_language_config(shapes, kQwen25Vl, kHeadDim);
+}
+
+/// Of Qwen3, whose norms of queries are as wide as a head.
+nlohmann::json infer_qwen3_config(const NamedShapes& shapes) {
+  const std::int64_t head_dim =
+      shapes.extent(LanguageNames(shapes).of_layer("0", "attn_q_norm", "self_attn.q_norm"), 0);
+  nlohmann::json config = infer_language_config(shapes, kQwen3, head_dim);
+  config["head_dim"] = head_dim;
+  return config;
 }
 
 const ComponentPass kStackedStates = {
@@ -305,6 +331,7 @@ ComponentClass qwen3_class() {
   qwen.named = {{"qwen3-4b",
                  "FLUX.2 [klein]'s text encoder; its checkpoint does not ship: give a folder or --random-weights",
                  qwen3_config}};
+  qwen.infer = infer_qwen3_config;
   return qwen;
 }
 

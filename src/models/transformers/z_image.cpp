@@ -299,6 +299,7 @@ nlohmann::json infer_z_image_config(const NamedShapes& shapes) {
           {"n_layers", shapes.count("layers.{}.attention.q_norm.weight")},
           {"n_refiner_layers", shapes.count("noise_refiner.{}.attention.q_norm.weight")},
           {"n_heads", dim / head_dim},
+          {"n_kv_heads", dim / head_dim},
           {"cap_feat_dim", shapes.extent("cap_embedder.0.weight", 0)}};
 }
 

@@ -82,6 +82,89 @@ TEST(Fp8, TakesRowsAsTheyAreStored) {
                  1, 8e-2, "exact", kHopper);
 }
 
+/// Tensor cores take weights in f8e5m2 and activations in f8e4m3. Matrices of both dtypes are not one matmul's: their
+/// constants are dead code.
+TEST(Fp8, TakesRowsInF8E5M2) {
+  expect_rewrite("fp8", R"(graph model {
+  input %x: f32[1, 128, 32]
+  param %w0: f32[32, 32]
+  param %a: f8e5m2[32, 32]
+  param %a_scale: f32[1]
+  param %b: f8e5m2[32, 32]
+  param %c: f8e4m3[32, 32]
+  param %w4: f32[16, 64]
+- %0: f32[32, 32] = cast(%a) {dtype = f32}
+- %1: f32[32, 32] = mul(%0, %a_scale)
+  %2: f32[32, 32] = cast(%b) {dtype = f32}
+  %3: f32[32, 32] = cast(%c) {dtype = f32}
+  %4: f32[64, 32] = concat(%2, %3) {axis = 0}
++ %10: f32[32] = broadcast(%a_scale) {shape = [32]} @ one
++ %17: f32[32] = constant() {values = [1], shape = [32]} @ both
++ %18: f32[32] = constant() {values = [1], shape = [32]} @ both
++ %11: f8e4m3[64, 32], %12: f32[64] = quantize(%4) {dtype = f8e4m3} @ both
+  %5: f32[1, 128, 32] = linear(%x, %w0) @ first
+- %6: f32[1, 128, 32] = linear(%5, %1) @ one
+- %7: f32[1, 128, 64] = linear(%6, %4) @ both
++ %13: f8e4m3[1, 128, 32], %14: f32[1, 128] = quantize(%5) {dtype = f8e4m3} @ one
++ %6: f32[1, 128, 32] = scaled_linear(%13, %14, %a, %10) {dtype = f32} @ one
++ %15: f8e4m3[1, 128, 32], %16: f32[1, 128] = quantize(%6) {dtype = f8e4m3} @ both
++ %7: f32[1, 128, 64] = scaled_linear(%15, %16, %11, %12) {dtype = f32} @ both
+  %8: f32[1, 128, 16] = linear(%7, %w4) @ last
+  output y = %8
+})",
+                 2, 8e-2, "exact", kHopper);
+}
+
+/// One scale of the file for all rows of x, of joined matrices the largest; `c` has none.
+constexpr const char* kFileScales = R"(graph model {
+  input %x: f32[1, 128, 32]
+  param %w0: f32[32, 32]
+  param %a.weight: f8e4m3[32, 32]
+  param %a.input_scale: f32[1]
+  param %b.weight: f8e4m3[16, 32]
+  param %b.input_scale: f32[1]
+  param %c.weight: f8e4m3[48, 48]
+  param %w4: f32[16, 48]
+- %0: f32[32, 32] = cast(%a.weight) {dtype = f32}
+- %1: f32[16, 32] = cast(%b.weight) {dtype = f32}
+- %2: f32[48, 32] = concat(%0, %1) {axis = 0}
+- %3: f32[48, 48] = cast(%c.weight) {dtype = f32}
++ %10: f32[32] = constant() {values = [1], shape = [32]} @ both
++ %11: f32[16] = constant() {values = [1], shape = [16]} @ both
++ %12: f8e4m3[48, 32] = concat(%a.weight, %b.weight) {axis = 0} @ both
++ %13: f32[48] = concat(%10, %11) {axis = 0} @ both
++ %14: f32[1] = max(%a.input_scale, %b.input_scale) @ both
++ %15: f32[1] = constant() {values = [1], shape = [1]} @ both
++ %16: f32[1] = div(%15, %14) @ both
++ %17: f32[1, 128] = broadcast(%14) {shape = [1, 128]} @ both
++ %18: f32[48] = constant() {values = [1], shape = [48]} @ own
+  %4: f32[1, 128, 32] = linear(%x, %w0) @ first
+- %5: f32[1, 128, 48] = linear(%4, %2) @ both
+- %6: f32[1, 128, 48] = linear(%5, %3) @ own
++ %19: f32[1, 128, 32] = mul(%4, %16) @ both
++ %20: f8e4m3[1, 128, 32] = cast(%19) {dtype = f8e4m3} @ both
++ %5: f32[1, 128, 48] = scaled_linear(%20, %17, %12, %13) {dtype = f32} @ both
++ %21: f8e4m3[1, 128, 48], %22: f32[1, 128] = quantize(%5) {dtype = f8e4m3} @ own
++ %6: f32[1, 128, 48] = scaled_linear(%21, %22, %c.weight, %18) {dtype = f32} @ own
+  %7: f32[1, 128, 16] = linear(%6, %w4) @ last
+  output y = %7
+})";
+
+TEST(Fp8, ScalesActivationsByTheFileIfAsked) {
+  expect_rewrite("fp8", kFileScales, 2, 8e-2, "exact:activations=file", kHopper);
+  Graph own = graph_before(kFileScales);
+  EXPECT_EQ(run_pass("fp8", own, kHopper, "exact:activations=row").rewrites, 2);
+  EXPECT_EQ(std::ranges::count(own.nodes(), Op::kQuantize, &Node::op), 2);
+  EXPECT_EQ(std::ranges::count(own.nodes(), Op::kDiv, &Node::op), 0);
+}
+
+TEST(Fp8, TellsThatNoFileScalesActivations) {
+  Graph graph = graph_before(kFp8Model);
+  const PassOutcome outcome = run_pass("fp8", graph, kHopper, "fast:activations=file");
+  EXPECT_EQ(outcome.rewrites, 2);
+  EXPECT_EQ(outcome.notes.back().reason, "activations=file: no weight stored in FP8 has an input_scale");
+}
+
 /// Biases have the dtype of the result, as the epilogue of a matmul requires.
 TEST(Fp8, MakesWhatTheMatmulMade) {
   for (const auto& [pass, dtype] : {std::pair("bf16", DType::kBF16), std::pair("fp16", DType::kF16)}) {
@@ -201,7 +284,8 @@ TEST(Fp8, SumsFastWhereItIsAsked) {
 }
 
 TEST(Fp8, RefusesOtherArguments) {
-  for (const char* argument : {"precise", "exact:module=x", "exact:modules=(", "exact:modules"}) {
+  for (const char* argument : {"precise", "exact:module=x", "exact:modules=(", "exact:modules",
+                               "exact:activations=", "fast:activations=tensor"}) {
     Graph graph = graph_before(kFp8Model);
     try {
       static_cast<void>(run_pass("fp8", graph, kHopper, argument));

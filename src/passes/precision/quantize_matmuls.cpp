@@ -3,7 +3,7 @@
 // Matmuls of tokens with weights run in an 8-bit dtype. Activations are scaled per row (a token), at run time;
 // weights are scaled per row of w (an output channel), once, when they are folded. All matmuls of one x share its
 // quantized form. Weights stored in that dtype already are used as they are: with a scale for each row, as `headroom
-// convert` writes them, with one for all, as ComfyUI does, and in FP8 without one.
+// convert` writes them, with one for all, as ComfyUI does, and in FP8 without one. FP8 weights are in f8e4m3 or f8e5m2.
 //
 // Some matmuls are left unchanged, each with its reason in the outcome's notes:
 //  - the first matmuls after the inputs and the last before the outputs, whose errors are not averaged out;
@@ -14,17 +14,24 @@
 // FP8 tensor cores accumulate in fewer bits than f32's (fast sums, the default) or in f32 (exact sums), which costs a
 // step of FLUX.1 7% (docs/gpu_facts.md). fp8=exact selects exact sums. fp8=SUMS:modules=REGEX selects SUMS in modules
 // whose path matches and the other kind elsewhere. Matmuls that lose much by fast sums are named in the notes.
+//
+// fp8=SUMS:activations=file scales the activations of a matmul by the param `x.input_scale` of its weight `x.weight`,
+// one number that the file's author calibrated: xq = cast(x * (1 / scale)), which saturates. The maximum is taken of
+// weights that are joined.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/switch_argument.hpp"
 #include "base/text/name_filter.hpp"
 #include "ir/op_definition.hpp"
+#include "ir/param_name.hpp"
 #include "passes/pass.hpp"
 #include "passes/precision/fast_sums.hpp"
 #include "passes/rewrite.hpp"
@@ -72,17 +79,22 @@ constexpr QuantizedForm kFp8{.dtype = DType::kF8E4M3,
 /// The dtypes of matmuls that can be quantized.
 bool is_computed_in(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16; }
 
-/// Accumulation of FP8 matmuls: the argument of the switch fp8.
-class Sums {
+/// Accumulation of FP8 matmuls and scales of activations: the argument of the switch fp8.
+class Fp8Argument {
  public:
-  /// "" for the default, "exact" or "fast", either followed by ":modules=REGEX"; throws a usage Error for anything
-  /// else.
-  explicit Sums(std::string_view text) {
+  /// "" for the default, "exact" or "fast", either followed by ":modules=REGEX" and ":activations=file" or "=row".
+  /// Throws a usage Error for anything else.
+  explicit Fp8Argument(std::string_view text) {
     const SwitchArgument argument("fp8", text);
     if (argument.head() != "" && argument.head() != "exact" && argument.head() != "fast")
-      argument.refuse("expected exact or fast, and perhaps :modules=REGEX");
+      argument.refuse("expected exact or fast, and perhaps :modules=REGEX or :activations=file");
     is_fast_ = argument.head() != "exact";
-    argument.read_keys({{"modules", [&](std::string_view regex) { modules_.emplace(std::string(regex)); }}});
+    argument.read_keys({{"modules", [&](std::string_view regex) { modules_.emplace(std::string(regex)); }},
+                        {"activations", [&](std::string_view scales) {
+                           if (scales != "file" && scales != "row")
+                             argument.refuse("activations is '{}', expected file or row", scales);
+                           has_scales_of_file_ = scales == "file";
+                         }}});
   }
 
   [[nodiscard]] bool are_fast(const std::string& path) {
@@ -92,9 +104,12 @@ class Sums {
   }
   /// Whether modules were requested, and none of the modules passed to is_fast() matched.
   [[nodiscard]] bool match_nothing() const { return modules_ && !any_named_; }
+  /// Whether activations are scaled by what the file says, if it does.
+  [[nodiscard]] bool has_scales_of_file() const { return has_scales_of_file_; }
 
  private:
   bool is_fast_ = true;
+  bool has_scales_of_file_ = false;
   bool any_named_ = false;
   std::optional<NameFilter> modules_;
 };
@@ -184,15 +199,20 @@ const Node* producer_at_start(const Rewriter& r, ValueId weight) {
   return r.is_weight(weight) ? r.weight_producer(weight) : nullptr;
 }
 
-/// Elements in `dtype` and row scales from the checkpoint: the operands of mul(cast(q), reshape(scale)) or of
-/// mul(cast(q), scale[1]), cast(q) of FP8, whose scales are 1, or concatenations of such weights.
+/// Whether weights in `stored` are operands of a matmul in `dtype`.
+bool is_taken(DType stored, DType dtype) {
+  return stored == dtype || (dtype == DType::kF8E4M3 && stored == DType::kF8E5M2);
+}
+
+/// Elements in `dtype`, or f8e5m2 in FP8, and row scales from the checkpoint: the operands of mul(cast(q),
+/// reshape(scale)) or of mul(cast(q), scale[1]), cast(q) of FP8, whose scales are 1, or concatenations of such weights.
 std::optional<Quantized> stored_form(Rewriter& r, ValueId weight, DType dtype, const std::string& path) {
   const Node* node = producer_at_start(r, weight);
   if (node == nullptr) return std::nullopt;
   if (node->op == Op::kCast && is_computed_in(r.type(node->inputs[0]).dtype))
     return stored_form(r, node->inputs[0], dtype, path);
   const auto is_matrix = [&](const Node& cast) {
-    return cast.op == Op::kCast && r.type(cast.inputs[0]).dtype == dtype && r.shape(cast.inputs[0]).rank() == 2;
+    return cast.op == Op::kCast && is_taken(r.type(cast.inputs[0]).dtype, dtype) && r.shape(cast.inputs[0]).rank() == 2;
   };
   if (is_matrix(*node) && dtype == DType::kF8E4M3)
     return Quantized{
@@ -216,12 +236,33 @@ std::optional<Quantized> stored_form(Rewriter& r, ValueId weight, DType dtype, c
   std::vector<ValueId> elements, scales;
   for (const ValueId part : std::vector(node->inputs)) {
     const std::optional<Quantized> stored = stored_form(r, part, dtype, path);
-    if (!stored) return std::nullopt;
+    if (!stored || (!elements.empty() && r.type(stored->elements).dtype != r.type(elements[0]).dtype))
+      return std::nullopt;
     elements.push_back(stored->elements);
     scales.push_back(stored->scale);
   }
   return Quantized{r.emit(Op::kConcat, std::move(elements), {{attr::kAxis, 0}}, path),
                    r.emit(Op::kConcat, std::move(scales), {{attr::kAxis, 0}}, path)};
+}
+
+/// The file's scale of the activations that elements from the checkpoint are multiplied with, f32 [1]. Nothing if it
+/// has none. Of several matrices it is the largest, so that no activation saturates that did not in one of them.
+std::optional<ValueId> stored_input_scale(Rewriter& r, ValueId elements, const std::string& path) {
+  if (const Node* const node = r.weight_producer(elements); node != nullptr) {
+    if (node->op != Op::kConcat) return std::nullopt;
+    std::optional<ValueId> largest;
+    for (const ValueId part : std::vector(node->inputs)) {
+      const std::optional<ValueId> scale = stored_input_scale(r, part, path);
+      if (!scale) return std::nullopt;
+      if (!largest || *largest == *scale)
+        largest = scale;
+      else
+        largest = r.emit(Op::kMax, {*largest, *scale}, {}, path);
+    }
+    return largest;
+  }
+  const ValueId scale = r.graph().find(ValueKind::kParam, input_scale_name(r.graph().value(elements).name));
+  return scale == kNoValue ? std::nullopt : std::optional(scale);
 }
 
 /// The weight before it was cast between f32, bf16 and f16: as in the checkpoint, or as computed in f32.
@@ -236,7 +277,8 @@ ValueId before_casts(const Rewriter& r, ValueId weight, const QuantizedForm& for
 class Quantization {
  public:
   /// Decides about every matmul before the first is rewritten.
-  Quantization(const Graph& graph, const QuantizedForm& form, std::string_view sums) : form_(form), sums_(sums) {
+  Quantization(const Graph& graph, const QuantizedForm& form, std::string_view argument)
+      : form_(form), argument_(argument) {
     const Places places(graph, form);
     const std::vector<int> producers = find_producers(graph);
     for (const Node& node : graph.nodes()) {
@@ -255,8 +297,13 @@ class Quantization {
 
   bool rewrite(Rewriter& r, const Node& node) {
     if (!chosen_.contains(node.results[0])) return false;
-    const Quantized x = quantized_input(r, node.input(Role::kX), node);
-    const Quantized weight = quantized_weight(r, node.input(Role::kWeight), node.path);
+    const std::optional<Quantized> stored = stored_form(r, node.input(Role::kWeight), form_.dtype, node.path);
+    const Quantized weight =
+        stored ? *stored : quantize(r, before_casts(r, node.input(Role::kWeight), form_), node.path);
+    const std::optional<ValueId> scale =
+        stored && argument_.has_scales_of_file() ? stored_input_scale(r, stored->elements, node.path) : std::nullopt;
+    const Quantized x =
+        scale ? scaled_input(r, node.input(Role::kX), *scale, node) : quantized_input(r, node.input(Role::kX), node);
     std::vector<ValueId> inputs = {x.elements, x.scale, weight.elements, weight.scale};
     if (node.input(Role::kBias) != kNoValue) {
       const ValueId bias = before_casts(r, node.input(Role::kBias), form_);
@@ -272,14 +319,16 @@ class Quantization {
   }
 
   [[nodiscard]] std::vector<PassNote> take_notes() {
-    if (!chosen_.empty() && sums_.match_nothing())
+    if (!chosen_.empty() && argument_.match_nothing())
       notes_.push_back({.reason = "modules= matches the path of no product in FP8", .nodes = {}});
+    if (!chosen_.empty() && argument_.has_scales_of_file() && scaled_.empty())
+      notes_.push_back({.reason = "activations=file: no weight stored in FP8 has an input_scale", .nodes = {}});
     return std::move(notes_);
   }
 
  private:
   void choose_sums(const Graph& graph, const std::vector<int>& producers, const Node& linear) {
-    if (!sums_.are_fast(linear.path)) return;
+    if (!argument_.are_fast(linear.path)) return;
     fast_.insert(linear.results[0]);
     if (const std::string loss = loss_of_fast_sums(graph, producers, linear.input(Role::kX)); !loss.empty())
       note(notes_, loss, linear, NoteKind::kLossy);
@@ -322,22 +371,35 @@ class Quantization {
            std::ranges::all_of(extents.first(axis), [](std::int64_t extent) { return extent == 1; });
   }
 
-  [[nodiscard]] Quantized quantized_weight(Rewriter& r, ValueId weight, const std::string& path) const {
-    if (const std::optional<Quantized> stored = stored_form(r, weight, form_.dtype, path)) return *stored;
-    return quantize(r, before_casts(r, weight, form_), path);
+  /// x divided by one scale for all rows, in f32.
+  Quantized scaled_input(Rewriter& r, ValueId x, ValueId scale, const Node& node) {
+    const auto [shared, is_new] = scaled_.try_emplace({x, scale, node.region}, Quantized{});
+    if (!is_new) return shared->second;
+    const Shape& shape = r.shape(x);
+    Ints rows(shape.dims().begin(), shape.dims().end() - 1);
+    const ValueId one =
+        r.emit(Op::kConstant, {}, {{attr::kValues, std::vector<double>{1}}, {attr::kShape, Ints{1}}}, node.path);
+    const ValueId inverse = r.emit(Op::kDiv, {one, scale}, {}, node.path);
+    const ValueId wide =
+        r.type(x).dtype == DType::kF32 ? x : r.emit(Op::kCast, {x}, {{attr::kDType, DType::kF32}}, node.path);
+    const ValueId product = r.emit(Op::kMul, {wide, inverse}, {}, node.path);
+    shared->second = {r.emit(Op::kCast, {product}, {{attr::kDType, form_.dtype}}, node.path),
+                      r.emit(Op::kBroadcast, {scale}, {{attr::kShape, std::move(rows)}}, node.path)};
+    return shared->second;
   }
 
   const QuantizedForm& form_;
-  Sums sums_;
+  Fp8Argument argument_;
   std::set<ValueId> fast_;       // by result
   std::set<ValueId> chosen_;     // by result
   std::set<ValueId> quantized_;  // what those read
   std::map<std::pair<ValueId, RegionId>, Quantized> inputs_;
+  std::map<std::tuple<ValueId, ValueId, RegionId>, Quantized> scaled_;  // by x and scale
   std::vector<PassNote> notes_;
 };
 
-PassOutcome quantize_matmuls(Graph& graph, const QuantizedForm& form, std::string_view sums) {
-  Quantization quantization(graph, form, sums);
+PassOutcome quantize_matmuls(Graph& graph, const QuantizedForm& form, std::string_view argument) {
+  Quantization quantization(graph, form, argument);
   const int rewrites =
       rewrite_each(graph, [&](Rewriter& r, const Node& node) { return quantization.rewrite(r, node); });
   PassOutcome outcome = outcome_of(rewrites, "no product of tokens with weights is inside the model and large enough");

@@ -36,6 +36,8 @@ void fill_random(Stream& to, DType dtype, DevicePointer memory, std::size_t byte
       return launch_fill_words(stream, 0x83FF83FFU, 0x38003800U, data, bytes / 4);
     case DType::kF8E4M3:
       return launch_fill_words(stream, 0x87878787U, 0x30303030U, data, bytes / 4);
+    case DType::kF8E5M2:
+      return launch_fill_words(stream, 0x83838383U, 0x38383838U, data, bytes / 4);
     case DType::kBool:
       return launch_fill_words(stream, 0x01010101U, 0, data, bytes / 4);
     default:

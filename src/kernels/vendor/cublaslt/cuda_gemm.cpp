@@ -53,6 +53,7 @@ cudaDataType_t data_type(DType dtype) {
   if (dtype == DType::kF32) return CUDA_R_32F;
   if (dtype == DType::kF16) return CUDA_R_16F;
   if (dtype == DType::kF8E4M3) return CUDA_R_8F_E4M3;
+  if (dtype == DType::kF8E5M2) return CUDA_R_8F_E5M2;
   HR_CHECK(dtype == DType::kBF16);
   return CUDA_R_16BF;
 }
@@ -143,8 +144,8 @@ class Gemm::Impl {
         backend_(*target.backend),
         context_(target.backend->context<Context>()),
         operation_(make_operation(spec), library().MatmulDescDestroy),
-        b_(spec.transpose_b ? make_layout(spec.dtype, spec.k, spec.n, spec.b_row, spec.batch, spec.b_batch)
-                            : make_layout(spec.dtype, spec.n, spec.k, spec.b_row, spec.batch, spec.b_batch),
+        b_(spec.transpose_b ? make_layout(spec.b_dtype(), spec.k, spec.n, spec.b_row, spec.batch, spec.b_batch)
+                            : make_layout(spec.b_dtype(), spec.n, spec.k, spec.b_row, spec.batch, spec.b_batch),
            library().MatrixLayoutDestroy),
         a_(spec.transpose_a ? make_layout(spec.dtype, spec.m, spec.k, spec.a_row, spec.batch, spec.a_batch)
                             : make_layout(spec.dtype, spec.k, spec.m, spec.a_row, spec.batch, spec.a_batch),

@@ -26,6 +26,7 @@ enum class Epilogue : std::uint8_t { kNone, kGelu };
 /// strides are 1. The others are in elements, and may be anything where an extent is 1.
 struct GemmSpec {
   DType dtype = DType::kF32;  ///< of a and b: f32, bf16, f16, or f8e4m3 (b transposed, k and n multiples of 16)
+  bool b_is_f8e5m2 = false;   ///< if a is f8e4m3
   /// of c and bias: that of a; also f32 if a has 16 bits; f32, bf16 or f16 if a is f8e4m3
   DType c_dtype = DType::kF32;
   bool has_scales = false;      ///< f8e4m3 alone
@@ -40,6 +41,8 @@ struct GemmSpec {
   bool has_residual = false;      ///< of one GEMM, not a batch
   std::int64_t residual_row = 0;  ///< its stride
   Epilogue epilogue = Epilogue::kNone;
+
+  [[nodiscard]] DType b_dtype() const noexcept { return b_is_f8e5m2 ? DType::kF8E5M2 : dtype; }
 };
 
 /// All of a spec in one line, equal for equal specs.

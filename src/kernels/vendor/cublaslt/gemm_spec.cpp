@@ -22,7 +22,7 @@ std::size_t span_bytes(DType dtype, std::int64_t rows, std::int64_t length, std:
 std::size_t b_bytes(const GemmSpec& spec) {
   const std::int64_t rows = spec.transpose_b ? spec.n : spec.k;
   const std::int64_t length = spec.transpose_b ? spec.k : spec.n;
-  return span_bytes(spec.dtype, rows, length, spec.b_row, spec.batch, spec.b_batch);
+  return span_bytes(spec.b_dtype(), rows, length, spec.b_row, spec.batch, spec.b_batch);
 }
 
 std::size_t a_bytes(const GemmSpec& spec) {
@@ -43,10 +43,10 @@ tune::SizeKey size_key_of(const GemmSpec& spec) {
 }  // namespace
 
 std::string to_text(const GemmSpec& spec) {
-  return fmt::format("{}x{}->{} m={}{} n={} k={}{} rows={},{},{} batch={}:{},{},{}{}{}{}{}{}{}", spec.dtype, spec.dtype,
-                     spec.c_dtype, spec.m, spec.transpose_a ? "T" : "", spec.n, spec.k, spec.transpose_b ? "T" : "",
-                     spec.a_row, spec.b_row, spec.c_row, spec.batch, spec.a_batch, spec.b_batch, spec.c_batch,
-                     spec.has_scales ? " scales" : "", spec.fast_sums ? " fast_sums" : "",
+  return fmt::format("{}x{}->{} m={}{} n={} k={}{} rows={},{},{} batch={}:{},{},{}{}{}{}{}{}{}", spec.dtype,
+                     spec.b_dtype(), spec.c_dtype, spec.m, spec.transpose_a ? "T" : "", spec.n, spec.k,
+                     spec.transpose_b ? "T" : "", spec.a_row, spec.b_row, spec.c_row, spec.batch, spec.a_batch,
+                     spec.b_batch, spec.c_batch, spec.has_scales ? " scales" : "", spec.fast_sums ? " fast_sums" : "",
                      spec.rounds_to_tf32 ? " tf32" : "", spec.has_bias ? " bias" : "",
                      spec.has_residual ? fmt::format(" residual={}", spec.residual_row) : "",
                      spec.epilogue == Epilogue::kGelu ? " gelu" : "");
@@ -63,7 +63,7 @@ tune::Work trial_of(const GemmSpec& spec) {
   const std::size_t copies = std::clamp<std::size_t>(kRotatedBytes / b_bytes(spec) + 1, 2, 64);
   tune::Work work{.text = to_text(spec),
                   .operands = {{.dtype = spec.dtype, .bytes = a_bytes(spec)},
-                               {.dtype = spec.dtype, .bytes = b_bytes(spec), .copies = copies},
+                               {.dtype = spec.b_dtype(), .bytes = b_bytes(spec), .copies = copies},
                                {.dtype = spec.c_dtype, .bytes = floats(spec.n)},
                                {.dtype = spec.c_dtype,
                                 .bytes = span_bytes(spec.c_dtype, spec.m, spec.n, spec.c_row, spec.batch, spec.c_batch),

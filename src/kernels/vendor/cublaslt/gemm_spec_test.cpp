@@ -54,6 +54,8 @@ TEST(GemmSizes, HasAllElseInCommon) {
   expect_other([](GemmSpec& spec) { spec.epilogue = Epilogue::kGelu; });
   expect_other([](GemmSpec& spec) { spec.transpose_b = false; });
   expect_other([](GemmSpec& spec) { spec.a_row = 640; });
+  expect_other([](GemmSpec& spec) { spec.dtype = DType::kF8E4M3; });
+  expect_other([](GemmSpec& spec) { spec.dtype = DType::kF8E4M3, spec.b_is_f8e5m2 = true; });
 }
 
 }  // namespace
