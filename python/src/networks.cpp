@@ -65,6 +65,25 @@ Shapes shapes_of(const std::map<std::string, nb::sequence>& given) {
   return shapes;
 }
 
+/// Lets Python free a weight that has been loaded, or move it to a tensor that it returns. The component holds
+/// `owners` as long as it may call this.
+std::function<std::optional<TensorView>(const std::string&)> observer_of(const nb::object& loaded,
+                                                                         std::map<std::string, PyTensor>& owners) {
+  // Dropped under the global lock, which the thread that drops the component need not have.
+  const std::shared_ptr<nb::object> callback(new nb::object(loaded), [](nb::object* object) {
+    if (Py_IsInitialized() == 0) return;
+    const nb::gil_scoped_acquire with_lock;
+    delete object;
+  });
+  return [callback, &owners](const std::string& name) -> std::optional<TensorView> {
+    const nb::gil_scoped_acquire with_lock;
+    owners.erase(name);
+    const nb::object moved = (*callback)(name);
+    if (moved.is_none()) return std::nullopt;
+    return owners.emplace(name, nb::cast<PyTensor>(moved)).first->second.view();
+  };
+}
+
 DeviceMemory memory_of(const PyTensor& tensor) { return {tensor.data(), tensor.bytes()}; }
 
 void bind_device(nb::module_& module) {
@@ -134,22 +153,25 @@ void bind_component(nb::module_& module) {
       .def_static(
           "_in_memory",
           [](const std::string& name, const std::string& config, const nb::dict& weights, const nb::object& device,
-             const std::optional<std::string>& baseline) {
-            NetworkInMemory network{.name = name, .config = config};
-            auto owners = std::make_shared<std::vector<PyTensor>>();
+             const std::optional<std::string>& baseline, bool on_device, const nb::object& loaded) {
+            NetworkInMemory network{.name = name, .config = config, .on_device = on_device};
+            auto owners = std::make_shared<std::map<std::string, PyTensor>>();
             for (const auto& [key, value] : weights) {
-              owners->push_back(nb::cast<PyTensor>(value));
-              network.weights.emplace(nb::cast<std::string>(key), owners->back().view());
+              const auto weight = owners->emplace(nb::cast<std::string>(key), nb::cast<PyTensor>(value)).first;
+              network.weights.emplace(weight->first, weight->second.view());
             }
-            network.owner = std::move(owners);
+            network.owner = owners;
+            if (!loaded.is_none()) network.loaded = observer_of(loaded, *owners);
             const PyDevice on = device_of(device);
             return new PyComponent("component", on, [&] {
               return Component(on.device, std::move(network), options_of(std::nullopt, baseline));
             });
           },
-          "name"_a, "config"_a, "weights"_a, "device"_a, "baseline"_a = nb::none(),
+          "name"_a, "config"_a, "weights"_a, "device"_a, "baseline"_a = nb::none(), "on_device"_a = false,
+          "loaded"_a = nb::none(),
           nb::sig("def _in_memory(name: str, config: str, weights: dict[str, Tensor], device: Device | str, "
-                  "baseline: str | None = None) -> Component"))
+                  "baseline: str | None = None, on_device: bool = False, "
+                  "loaded: collections.abc.Callable[[str], Tensor | None] | None = None) -> Component"))
       .def_prop_ro("name", [](const PyComponent& self) { return self.peek().name(); })
       .def_prop_ro(
           "class_name", [](const PyComponent& self) { return self.peek().class_name(); },

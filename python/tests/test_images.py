@@ -9,7 +9,7 @@ import unittest
 import numpy
 
 import headroom
-from support import FASHION, ROOT, read_png
+from support import DEVICE, FASHION, ROOT, read_png
 
 REQUEST = {"height": 16, "width": 32, "steps": 2}
 
@@ -52,14 +52,14 @@ class Images(unittest.TestCase):
         loras = [os.path.join(goldens, "lora", name) for name in ("peft.safetensors", "kohya.safetensors")]
 
         def check(model, options, pixels=pixels, **keywords):
-            pipeline = headroom.Pipeline(os.path.join(goldens, "pipelines", model), "cpu")
+            pipeline = headroom.Pipeline(os.path.join(goldens, "pipelines", model), DEVICE)
             with tempfile.TemporaryDirectory() as folder:
                 given, path = os.path.join(folder, "given.png"), os.path.join(folder, "a.png")
                 headroom.Image(pixels).save(given)
                 options = [given if option == "PICTURE" else option for option in options]
                 subprocess.run(
                     [program, "run", os.path.join(goldens, "pipelines", model), "--prompt", "a fox", "--seed", "3",
-                     "--steps", "4", "--device", "cpu", "--opt", "lossless", "--quiet", "--out", path, *options],
+                     "--steps", "4", "--device", DEVICE, "--opt", "lossless", "--quiet", "--out", path, *options],
                     check=True, capture_output=True,
                 )  # fmt: skip
                 expected = headroom.Image.open(path)
@@ -77,6 +77,7 @@ class Images(unittest.TestCase):
         # What is edited is resized and cropped by the model's rules.
         check("flux-kontext", ["--image", "PICTURE", "--height", "32", "--width", "32"], image="PICTURE", height=32,
               width=32)  # fmt: skip
+        check("z-image", ["--height", "32", "--width", "32"], height=32, width=32)
         large = random.integers(0, 256, (72, 104, 3), dtype=numpy.uint8)
         check("flux2-klein", ["--image", "PICTURE", "--image", "PICTURE"], large, image=[large, large])
         weights = [(loras[0], 0.75), (loras[1], -0.5)]
