@@ -378,7 +378,7 @@ def _to_host(tensor: Any) -> Any:
     if tensor.device.type == "cpu":
         return tensor
     pieces, size = _page_locked_pieces(), tensor.numel() * tensor.element_size()
-    host = torch.empty(tensor.shape, dtype=tensor.dtype)
+    host = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
     source, target = (x.reshape(-1).view(torch.uint8) for x in (tensor.contiguous(), host))
     begun: list[tuple[Any, Any, int]] = []  # a piece that is being filled, its event, and where it belongs
 
@@ -387,17 +387,18 @@ def _to_host(tensor: Any) -> Any:
         event.synchronize()
         target[start : start + len(piece)].copy_(piece)
 
-    for index, start in enumerate(range(0, size, len(pieces[0]))):
-        if len(begun) == len(pieces):
+    with torch.cuda.device(tensor.device):
+        for index, start in enumerate(range(0, size, len(pieces[0]))):
+            if len(begun) == len(pieces):
+                finish()
+            part = source[start : start + len(pieces[0])]
+            piece = pieces[index % len(pieces)][: len(part)]
+            piece.copy_(part, non_blocking=True)
+            event = torch.cuda.Event()
+            event.record()
+            begun.append((piece, event, start))
+        while begun:
             finish()
-        part = source[start : start + len(pieces[0])]
-        piece = pieces[index % len(pieces)][: len(part)]
-        piece.copy_(part, non_blocking=True)
-        event = torch.cuda.Event()
-        event.record()
-        begun.append((piece, event, start))
-    while begun:
-        finish()
     return host
 
 
@@ -405,7 +406,7 @@ def _to_host(tensor: Any) -> Any:
 def _page_locked_pieces() -> list[Any]:
     import torch
 
-    return [torch.empty(32 << 20, dtype=torch.uint8, pin_memory=True) for _ in range(2)]
+    return [torch.empty(32 << 20, dtype=torch.uint8, device="cpu", pin_memory=True) for _ in range(2)]
 
 
 class _Runner:

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import os
 import subprocess
 import sys
@@ -226,6 +227,36 @@ class Dropped(unittest.TestCase):
             self.assertLess(error(vae.decode(latents).sample, own), 1e-5)
         self.assertEqual(sum(parameter.numel() for parameter in vae.decoder.parameters()), 0)
         self.assertGreater(sum(parameter.numel() for parameter in vae.encoder.parameters()), 0)
+
+    def test_weights_that_move_are_read_where_they_are(self):
+        module, names = flux().cpu(), []
+
+        def moved(name):
+            names.append(name)
+            tensor = module.get_parameter(name)
+            copy = tensor.detach().clone()
+            tensor.data.fill_(math.nan)
+            return headroom.from_dlpack(copy)
+
+        def sample(network, optimize):
+            inputs = flux_inputs()
+            shapes = {name: tuple(x.shape) for name, x in inputs.items()}
+            session = headroom.Session(network.compile(shapes, optimize=optimize))
+            made = session(**{name: x.cpu().contiguous() for name, x in inputs.items()})
+            return torch.from_dlpack(made)
+
+        def network(loaded):
+            weights = {name: headroom.from_dlpack(x.detach()) for name, x in module.state_dict().items()}
+            config = headroom._accelerate._config_of(module)
+            return headroom.Component._in_memory("own", config, weights, "cpu", loaded=loaded)
+
+        torch.manual_seed(5)
+        expected = sample(network(None), "lossless")
+        torch.manual_seed(5)
+        ours = network(moved)
+        self.assertTrue(torch.equal(sample(ours, "lossless"), expected))
+        self.assertTrue(bool(sample(ours, "bf16").isfinite().all()), "it needs the weights again")
+        self.assertEqual(sorted(names), sorted(name for name, _ in module.named_parameters()))
 
     def test_memory_of_a_network_is_freed_layer_by_layer(self):
         """The peak lies below both copies by most of one."""
