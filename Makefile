@@ -82,7 +82,7 @@ asan: bootstrap-test build/asan/build.ninja  ## build and run the unit tests und
 	ctest --preset asan --parallel $(JOBS) $(if $(LAYERS),--tests-regex '^($(subst $(space),|,$(strip $(LAYERS))))[.]')
 
 asan-python: bootstrap-python build/release/build.ninja  ## run the Python tests on a module built under these sanitizers
-	cmake --build --preset release --parallel $(JOBS) --target libheadroom
+	cmake --build --preset release --parallel $(JOBS) --target headroom libheadroom
 	scripts/asan_python.sh build/release/libheadroom.so
 
 fuzz: bootstrap-tools build/fuzz/build.ninja  ## feed FUZZ_RUNS (a million) made-up files to the parsers; FUZZ_SEED=n repeats a run
