@@ -9,7 +9,7 @@ BENCH ?= fashion-flux --opt lossless
 
 space := $(subst ,, )
 .DEFAULT_GOAL := build
-.PHONY: help build bench-compare bundle package wheel demo quality images diagrams docs test asan fuzz format lint clean goldens bootstrap bootstrap-test
+.PHONY: help build bench-compare bundle package wheel demo quality images diagrams docs test asan asan-python fuzz format lint clean goldens bootstrap bootstrap-test
 .PHONY: bootstrap-python bootstrap-tools bootstrap-docs bootstrap-cuda bootstrap-peers
 .NOTPARALLEL:  # two commands would wait for each other at apt's lock
 
@@ -80,6 +80,10 @@ asan: bootstrap-test build/asan/build.ninja  ## build and run the unit tests und
 	$(call with_tests,asan)
 	cmake --build --preset asan --parallel $(JOBS) --target $(if $(LAYERS),$(LAYERS:%=%_tests),unit_tests)
 	ctest --preset asan --parallel $(JOBS) $(if $(LAYERS),--tests-regex '^($(subst $(space),|,$(strip $(LAYERS))))[.]')
+
+asan-python: bootstrap-python build/release/build.ninja  ## run the Python tests on a module built under these sanitizers
+	cmake --build --preset release --parallel $(JOBS) --target headroom libheadroom
+	scripts/asan_python.sh build/release/libheadroom.so
 
 fuzz: bootstrap-tools build/fuzz/build.ninja  ## feed FUZZ_RUNS (a million) made-up files to the parsers; FUZZ_SEED=n repeats a run
 	cmake --build --preset fuzz --parallel $(JOBS)

@@ -56,6 +56,10 @@ if(HEADROOM_WITH_CUDA)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)  # CMake 3.25 does not know how to ask nvcc for that
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
   headroom_use_cuda()
+  # Half the bytes of the default. Drivers of CUDA 12 before 12.4 cannot read it.
+  if(CUDAToolkit_VERSION VERSION_GREATER_EQUAL 13)
+    add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=size>)
+  endif()
   set(HEADROOM_CUDA_LIBRARIES headroom_cuda)
   # Random numbers have the same bits as on a host, which rounds after each multiplication.
   set_source_files_properties(

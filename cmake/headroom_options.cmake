@@ -23,11 +23,12 @@ if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
       ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
 endif()
 
+# Line numbers for profilers of kernels, a half of the bytes of GPU code, are for debugging; -DCMAKE_CUDA_FLAGS=-lineinfo adds them.
 add_library(headroom_options INTERFACE)
 target_include_directories(headroom_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(
   headroom_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Werror>
-                             $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo;-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Werror>)
+                             $<$<COMPILE_LANGUAGE:CUDA>:$<$<CONFIG:Debug>:-lineinfo>;-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Werror>)
 # Where nvcc compiles, {fmt} 9 takes constexpr away from some of its functions, and calls them from others that keep it.
 target_compile_definitions(headroom_options INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1>)
 target_compile_options(headroom_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)

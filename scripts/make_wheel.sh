@@ -20,7 +20,7 @@ mkdir -p "$folder"
 rm -f "$folder"/headroom-*.whl
 "$tools/python" -m build --sdist --no-isolation -o "$folder" . >"$work/log" || { cat "$work/log" >&2; exit 1; }
 # glibc 2.36 is Debian 12's.
-PATH="$tools:$PATH" "$tools/auditwheel" repair --strip --plat manylinux_2_36_x86_64 --exclude 'libcu*.so*' --exclude 'libnv*.so*' \
+PATH="$tools:$PATH" "$tools/auditwheel" repair --strip -z 9 --plat manylinux_2_36_x86_64 --exclude 'libcu*.so*' --exclude 'libnv*.so*' \
   -w "$folder" "$work"/*.whl
 wheel=$(echo "$folder"/headroom-*.whl)
 "$tools/abi3audit" --strict "$wheel"

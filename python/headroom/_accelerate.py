@@ -4,10 +4,12 @@ Each supported class has an adapter: it says which pass of ours a call of the mo
 argument becomes.
 """
 
+import functools
 import inspect
 import json
 import logging
 import warnings
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -18,6 +20,8 @@ from ._session import Session
 
 _log = logging.getLogger("headroom")
 _ATTRIBUTE = "_headroom"
+#: PyTorch gives a GPU's memory back when so much has been freed.
+_GIVEN_BACK_BYTES = 512 << 20
 T = TypeVar("T")
 
 
@@ -26,10 +30,17 @@ class _Unsupported(Exception):
 
 
 class Call:
-    """A call of a module as one of passes on the same inputs: what makes the module's result of all their outputs."""
+    """A call of a module as passes on inputs, once for each size of its rows: what makes the module's result of all
+    outputs."""
 
-    def __init__(self, passes: str, inputs: Mapping[str, Any], result: Callable[[dict[str, Any]], Any]) -> None:
-        self.passes, self.inputs, self.result = passes.split(), inputs, result
+    def __init__(
+        self, passes: str, runs: list[dict[str, Any]], result: Callable[[list[dict[str, Any]]], Any]
+    ) -> None:
+        self.passes, self.runs, self.result = passes.split(), runs, result
+
+
+def _one_run(passes: str, inputs: dict[str, Any], result: Callable[[dict[str, Any]], Any]) -> Call:
+    return Call(passes, [inputs], lambda outputs: result(outputs[0]))
 
 
 def _refuse_others(arguments: Mapping[str, Any], known: "set[str]") -> None:
@@ -78,7 +89,7 @@ def _flux(module: Any, arguments: dict[str, Any]) -> Call:
         if arguments.get("guidance") is None:
             raise _Unsupported("a call without guidance")
         inputs["guidance"] = _in_thousandths(_batched(arguments["guidance"], like), module.dtype)
-    return Call("forward", inputs, lambda outputs: _model_output(arguments, outputs["sample"]))
+    return _one_run("forward", inputs, lambda outputs: _model_output(arguments, outputs["sample"]))
 
 
 def _qwen_image(module: Any, arguments: dict[str, Any]) -> Call:
@@ -115,7 +126,52 @@ def _qwen_image(module: Any, arguments: dict[str, Any]) -> Call:
         "img_ids": torch.cat(rows).float(),
         "txt_ids": (torch.arange(text) + most).float()[:, None].expand(text, 3),
     }
-    return Call("forward", inputs, lambda outputs: _model_output(arguments, outputs["sample"]))
+    return _one_run("forward", inputs, lambda outputs: _model_output(arguments, outputs["sample"]))
+
+
+def _z_image(module: Any, arguments: dict[str, Any]) -> Call:
+    import torch
+
+    _refuse_others(arguments, {"x", "t", "cap_feats", "return_dict", "patch_size", "f_patch_size"})
+    images, texts, times = arguments["x"], arguments["cap_feats"], arguments["t"]
+    if isinstance(images[0], (list, tuple)):
+        raise _Unsupported("several images of a text")
+    if arguments.get("patch_size", 2) != 2 or arguments.get("f_patch_size", 1) != 1:
+        raise _Unsupported("other patches than 2x2")
+    times = _batched(times, torch.empty(len(images), device=images[0].device))
+    # Rows of one size are one batch.
+    rows_of: dict[Any, list[int]] = {}
+    for row, (image, text) in enumerate(zip(images, texts)):
+        rows_of.setdefault((tuple(image.shape), len(text)), []).append(row)
+
+    def tokens(image: Any) -> Any:
+        channels, frames, height, width = image.shape
+        patches = image.reshape(channels, frames, height // 2, 2, width // 2, 2)
+        return patches.permute(1, 2, 4, 3, 5, 0).reshape(-1, 4 * channels)
+
+    def image_of(sample: Any, shape: tuple[int, ...]) -> Any:
+        channels, frames, height, width = shape
+        patches = sample.reshape(frames, height // 2, width // 2, 2, 2, channels)
+        return patches.permute(5, 0, 1, 3, 2, 4).reshape(shape)
+
+    runs = []
+    for (shape, _), rows in rows_of.items():
+        places = [torch.arange(extent) for extent in (shape[1], shape[2] // 2, shape[3] // 2)]
+        runs.append({
+            "hidden_states": torch.stack([tokens(images[row]) for row in rows]),
+            "encoder_hidden_states": torch.stack([texts[row] for row in rows]),
+            "timestep": times[rows],
+            "img_ids": torch.cartesian_prod(*places).float(),
+        })  # fmt: skip
+
+    def result(outputs: list[dict[str, Any]]) -> Any:
+        samples: list[Any] = [None] * len(images)
+        for ((shape, _), rows), output in zip(rows_of.items(), outputs):
+            for row, sample in zip(rows, output["sample"]):
+                samples[row] = image_of(sample, shape)
+        return _model_output(arguments, samples)
+
+    return Call("forward", runs, result)
 
 
 def _unet(module: Any, arguments: dict[str, Any]) -> Call:
@@ -137,7 +193,7 @@ def _unet(module: Any, arguments: dict[str, Any]) -> Call:
 
         return UNet2DConditionOutput(sample=outputs["out_sample"])
 
-    return Call("forward", inputs, result)
+    return _one_run("forward", inputs, result)
 
 
 def _refuse_slices(module: Any) -> None:
@@ -157,7 +213,7 @@ def _decode(module: Any, arguments: dict[str, Any]) -> Call:
 
         return DecoderOutput(sample=outputs["decoded"])
 
-    return Call("decode", {"latents": arguments["z"]}, result)
+    return _one_run("decode", {"latents": arguments["z"]}, result)
 
 
 def _encode(module: Any, arguments: dict[str, Any]) -> Call:
@@ -172,7 +228,7 @@ def _encode(module: Any, arguments: dict[str, Any]) -> Call:
         posterior = DiagonalGaussianDistribution(torch.cat([outputs["mean"], outputs["logvar"]], dim=1))
         return (posterior,) if arguments.get("return_dict") is False else AutoencoderKLOutput(latent_dist=posterior)
 
-    return Call("encode", {"image": arguments["x"]}, result)
+    return _one_run("encode", {"image": arguments["x"]}, result)
 
 
 def _text_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -196,7 +252,7 @@ def _t5(module: Any, arguments: dict[str, Any]) -> Call:
 
         return _tuple_unless(BaseModelOutput(last_hidden_state=outputs["last_hidden_state"]), arguments)
 
-    return Call("encode", inputs, result)
+    return _one_run("encode", inputs, result)
 
 
 def _clip(module: Any, arguments: dict[str, Any]) -> Call:
@@ -229,7 +285,7 @@ def _clip(module: Any, arguments: dict[str, Any]) -> Call:
             )
         return _tuple_unless(output, arguments)
 
-    return Call("encode hidden-states" if has_states else "encode", {"input_ids": arguments["input_ids"]}, result)
+    return _one_run("encode hidden-states" if has_states else "encode", {"input_ids": arguments["input_ids"]}, result)
 
 
 Adapter = Callable[[Any, dict[str, Any]], Call]
@@ -238,6 +294,7 @@ Adapter = Callable[[Any, dict[str, Any]], Call]
 _ADAPTERS: dict[str, dict[str, Adapter]] = {
     "FluxTransformer2DModel": {"forward": _flux},
     "QwenImageTransformer2DModel": {"forward": _qwen_image},
+    "ZImageTransformer2DModel": {"forward": _z_image},
     "UNet2DConditionModel": {"forward": _unet},
     "AutoencoderKL": {"decode": _decode, "encode": _encode},
     "T5EncoderModel": {"forward": _t5},
@@ -248,7 +305,7 @@ _ADAPTERS: dict[str, dict[str, Adapter]] = {
 #: What diffusers sets on its own; others change what attention computes.
 _PROCESSORS = {
     "AttnProcessor", "AttnProcessor2_0", "FluxAttnProcessor", "FluxAttnProcessor2_0",
-    "QwenDoubleStreamAttnProcessor2_0",
+    "QwenDoubleStreamAttnProcessor2_0", "ZSingleStreamAttnProcessor",
 }  # fmt: skip
 
 
@@ -289,7 +346,8 @@ def _obstacle(module: Any) -> str:
     ]
     if hooks:
         return f"{len(hooks)} forward hooks are on it: remove them"
-    others = {type(processor).__name__ for processor in getattr(module, "attn_processors", {}).values()} - _PROCESSORS
+    processors = [getattr(part, "processor", None) for part in module.modules()]
+    others = {type(processor).__name__ for processor in processors if processor is not None} - _PROCESSORS
     if others:
         return f"it has attention processors that headroom does not know: {', '.join(sorted(others))}"
     return ""
@@ -311,6 +369,44 @@ def _weight_name(module: Any, name: str) -> str:
     if type(module).__name__ == "CLIPTextModel" and not name.startswith("text_model."):
         return "text_model." + name
     return name
+
+
+def _to_host(tensor: Any) -> Any:
+    """A copy in host memory. That of a GPU goes through page-locked memory, piece by piece."""
+    import torch
+
+    if tensor.device.type == "cpu":
+        return tensor
+    pieces, size = _page_locked_pieces(), tensor.numel() * tensor.element_size()
+    host = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
+    source, target = (x.reshape(-1).view(torch.uint8) for x in (tensor.contiguous(), host))
+    begun: list[tuple[Any, Any, int]] = []  # a piece that is being filled, its event, and where it belongs
+
+    def finish() -> None:
+        piece, event, start = begun.pop(0)
+        event.synchronize()
+        target[start : start + len(piece)].copy_(piece)
+
+    with torch.cuda.device(tensor.device):
+        for index, start in enumerate(range(0, size, len(pieces[0]))):
+            if len(begun) == len(pieces):
+                finish()
+            part = source[start : start + len(pieces[0])]
+            piece = pieces[index % len(pieces)][: len(part)]
+            piece.copy_(part, non_blocking=True)
+            event = torch.cuda.Event()
+            event.record()
+            begun.append((piece, event, start))
+        while begun:
+            finish()
+    return host
+
+
+@functools.cache
+def _page_locked_pieces() -> list[Any]:
+    import torch
+
+    return [torch.empty(32 << 20, dtype=torch.uint8, device="cpu", pin_memory=True) for _ in range(2)]
 
 
 class _Runner:
@@ -366,7 +462,7 @@ class Accelerated:
         self.place = parameters[0].device
         self._warned: set[str] = set()
         self._runners: dict[Any, _Runner] = {}
-        self._moved: list[tuple[Any, Any]] = []
+        self._moved: dict[int, tuple[Any, Any]] = {}  # freed tensors with their copies on the host, by identity
         if len({parameter.device for parameter in parameters}) > 1:
             raise UsageError("its parameters are on several devices: put it on one, by .to(device)")
         self.methods = {name: getattr(module, name) for name in _ADAPTERS[type(module).__name__]}
@@ -374,25 +470,48 @@ class Accelerated:
         index = self.place.index if self.place.index is not None else torch.cuda.current_device() if (
             self.place.type == "cuda") else 0
         self.device = Device("cpu" if self.place.type == "cpu" else f"cuda:{index}")
-        # One copy on the host, which sessions read, now or for another shape; on a CPU the module's own memory.
-        hosts: dict[int, Any] = {}
+        # Sessions read the module's own memory. What they have loaded is freed, or moves to the host.
+        is_on_gpu = self.place.type == "cuda"
+        frees = release == "drop" or (release == "torch" and is_on_gpu)
+        self._freed_bytes = 0
+        self._tensors: dict[str, Any] = {}
         weights = {}
         for name, tensor in module.state_dict(keep_vars=True).items():
-            host = hosts.get(id(tensor))  # tied weights are one tensor
-            if host is None:
-                host = hosts[id(tensor)] = tensor.detach().to("cpu").contiguous()
-            weights[_weight_name(module, name)] = _headroom.from_dlpack(host)
+            weight_name = _weight_name(module, name)
+            self._tensors[weight_name] = tensor
+            weights[weight_name] = _headroom.from_dlpack(tensor.detach().to(self.place).contiguous())
+        if is_on_gpu:
+            torch.cuda.synchronize(self.place)
+        loaded = weakref.WeakMethod(self._loaded)  # the component, which self holds, must not hold self
         self.component = Component._in_memory(
             type(module).__name__, _config_of(module), weights, self.device,
-            "bf16" if self.dtype in (torch.bfloat16, torch.float16) and self.place.type == "cuda" else "f32",
-        )
-        if release == "torch" and self.place.type == "cuda":
-            for parameter in parameters:
-                self._moved.append((parameter, hosts[id(parameter)]))
-                parameter.data = parameter.data.new_empty(0)
+            "bf16" if self.dtype in (torch.bfloat16, torch.float16) and is_on_gpu else "f32",
+            is_on_gpu, (lambda name: loaded()(name)) if frees else None,  # type: ignore[misc]
+        )  # fmt: skip
         for name in self.methods:
             setattr(module, name, self._taken_over(name))
         setattr(module, _ATTRIBUTE, self)
+
+    def _loaded(self, name: str) -> "_headroom.Tensor | None":
+        """Frees PyTorch's copy of a weight that a session has loaded. Returns the copy on the host, if one is kept."""
+        tensor = self._tensors[name]
+        moved = self._moved.get(id(tensor))
+        if moved is None:  # otherwise it is tied to another
+            host = None if self.release == "drop" else _to_host(tensor.detach())
+            moved = self._moved[id(tensor)] = (tensor, host)
+            self._freed_bytes += tensor.numel() * tensor.element_size()
+            tensor.data = tensor.data.new_empty(0)
+            if self._freed_bytes >= _GIVEN_BACK_BYTES:
+                self._give_back()
+        return None if moved[1] is None else _headroom.from_dlpack(moved[1])
+
+    def _give_back(self) -> None:
+        """Lets PyTorch's allocator return what was freed."""
+        if self.place.type == "cuda" and self._freed_bytes > 0:
+            import torch
+
+            torch.cuda.empty_cache()
+        self._freed_bytes = 0
 
     def _taken_over(self, name: str) -> Callable[..., Any]:
         original = self.methods[name]
@@ -411,9 +530,10 @@ class Accelerated:
             bound = self.signatures[name].bind(*args, **kwargs)
             adapter = _ADAPTERS[type(self.module).__name__][name]
             call = adapter(self.module, dict(bound.arguments))
-            if torch.is_grad_enabled() and any(x.requires_grad for x in call.inputs.values()):
+            given = [x for inputs in call.runs for x in inputs.values()]
+            if torch.is_grad_enabled() and any(x.requires_grad for x in given):
                 raise _Unsupported("gradients of inputs (use torch.no_grad())")
-            on = {x.device for x in call.inputs.values()} - {torch.device("cpu"), self.place}
+            on = {x.device for x in given} - {torch.device("cpu"), self.place}
             if on:
                 raise _Unsupported(f"inputs on {', '.join(map(str, on))}, where its weights are on {self.place}")
             if self.place.type == "cuda" and torch.cuda.is_current_stream_capturing():
@@ -421,21 +541,24 @@ class Accelerated:
         except _Unsupported as reason:
             return self._fall_back(name, str(reason), args, kwargs)
         with torch.no_grad():
-            outputs: dict[str, Any] = {}
-            for one in call.passes:
-                outputs.update(self._runner(one, call.inputs).run(call.inputs, self.dtype))
+            outputs: list[dict[str, Any]] = [{} for _ in call.runs]
+            for inputs, made in zip(call.runs, outputs):
+                for one in call.passes:
+                    made.update(self._runner(one, inputs).run(inputs, self.dtype))
             return call.result(outputs)
 
     def _runner(self, name: str, inputs: Mapping[str, Any]) -> _Runner:
         key = (name, tuple((one, tuple(x.shape)) for one, x in inputs.items()))
         if key not in self._runners:
             self._runners[key] = _Runner(self.component, name, inputs, self.optimize, self.place)
+            self._give_back()
         return self._runners[key]
 
     def _fall_back(self, name: str, reason: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         kind = type(self.module).__name__
-        if self.strict:
-            raise UsageError(f"{kind}.{name} was called with what headroom does not run: {reason}")
+        if self.strict or self._is_dropped():
+            dropped = "" if self.strict else "; PyTorch cannot run it either, since its weights were dropped"
+            raise UsageError(f"{kind}.{name} was called with what headroom does not run: {reason}{dropped}")
         if reason not in self._warned:
             self._warned.add(reason)
             back = "; its weights are moved back to the GPU" if self._moved else ""
@@ -443,12 +566,17 @@ class Accelerated:
         self._bring_back()
         return self.methods[name](*args, **kwargs)
 
+    def _is_dropped(self) -> bool:
+        return self.release == "drop" and bool(self._moved)
+
     def _bring_back(self) -> None:
-        for parameter, host in self._moved:
-            parameter.data = host.to(self.place)
-        self._moved = []
+        for tensor, host in self._moved.values():
+            tensor.data = host.to(self.place)
+        self._moved = {}
 
     def restore(self) -> None:
+        if self._is_dropped():
+            raise UsageError("its weights were dropped (release='drop'): load the model again")
         for name in self.methods:
             delattr(self.module, name)
         delattr(self.module, _ATTRIBUTE)
@@ -475,13 +603,14 @@ def accelerate(
     A transformer, U-Net, autoencoder or text encoder keeps its signature, dtype and device, and runs on PyTorch's
     current stream. Its weights are taken from its tensors; no file is read. New shapes compile by themselves.
 
-    `optimize` are switches as for the program's --opt. On a GPU, `release="torch"` moves PyTorch's copies of the
-    weights to host memory, from where restore() and calls that headroom does not run bring them back; "keep" leaves
-    them. A call with arguments that headroom does not know runs in PyTorch, with one warning that says which;
-    `strict=True` raises instead. Modules of a pipeline of other classes stay as they are.
+    `optimize` are switches as for the program's --opt. `release` says what becomes of PyTorch's copy of a weight as
+    soon as headroom has loaded it, at the first call: "torch" moves it from a GPU to host memory, from where restore()
+    and calls that headroom does not run bring it back; "keep" leaves it; "drop" frees it, also on a CPU, and the
+    module can then run in headroom alone. A call with arguments that headroom does not know runs in PyTorch, with one
+    warning that says which; `strict=True` raises instead. Modules of a pipeline of other classes stay as they are.
     """
-    if release not in ("torch", "keep"):
-        raise UsageError(f"release is {release!r}, expected 'torch' or 'keep'")
+    if release not in ("torch", "keep", "drop"):
+        raise UsageError(f"release is {release!r}, expected 'torch', 'keep' or 'drop'")
     modules = _modules_of(pipe_or_module)
     chosen = {}
     for name, module in modules.items():
@@ -500,7 +629,6 @@ def accelerate(
     if not chosen:
         kinds = ", ".join(sorted({type(module).__name__ for module in modules.values()}))
         raise UsageError(f"headroom has none of {kinds}; it has {', '.join(_ADAPTERS)}")
-    before = _reserved()
     made: list[Accelerated] = []
     try:
         for module in chosen.values():
@@ -509,18 +637,7 @@ def accelerate(
         for one in made:
             one.restore()
         raise
-    if any(one._moved for one in made):
-        import torch
-
-        torch.cuda.empty_cache()
-        _log.info("PyTorch gave back %.2f GiB of the GPU's memory", (before - _reserved()) / 2**30)
     return pipe_or_module
-
-
-def _reserved() -> int:
-    import torch
-
-    return torch.cuda.memory_reserved() if torch.cuda.is_initialized() else 0
 
 
 def restore(pipe_or_module: T) -> T:

@@ -1,6 +1,6 @@
 """Headroom's library: networks compiled under named optimizations."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import os
 from typing import Any
 
@@ -116,7 +116,7 @@ class Component:
         """
 
     @staticmethod
-    def _in_memory(name: str, config: str, weights: dict[str, Tensor], device: Device | str, baseline: str | None = None) -> Component: ...
+    def _in_memory(name: str, config: str, weights: dict[str, Tensor], device: Device | str, baseline: str | None = None, on_device: bool = False, loaded: Callable[[str], Tensor | None] | None = None) -> Component: ...
 
     @property
     def name(self) -> str: ...

@@ -80,14 +80,12 @@ def _as_list(value: Any, count: int, name: str) -> list[Any]:
     return [value] * count
 
 
-def _whole(value: Any, name: str, least: int, most: int) -> int:
+def _next_seed(first: Any, image: int) -> Any:
+    """The seed of an image. The request refuses what is no number."""
     try:
-        number = operator.index(value)
+        return operator.index(first) + image
     except TypeError:
-        raise UsageError(f"{name} is {value!r}, expected a whole number") from None
-    if not least <= number <= most:
-        raise UsageError(f"{name} is {number}, expected {least} to {most}")
-    return number
+        return first
 
 
 def _text(value: Any, name: str) -> str | None:
@@ -107,11 +105,8 @@ def _requests(
     if images is None:
         images = max(lengths, default=1)
     lists = {name: _as_list(value, images, name) for name, value in values.items()}
-    lists["label"] = [_whole(label, "label", -(2**63), 2**63 - 1) for label in lists["label"]]
-    seeds = [_whole(seed, "seed", 0, 2**64 - 1) for seed in lists["seed"]]
     if not isinstance(values["seed"], (list, tuple)):
-        seeds = [_whole(seed + i, "seed", 0, 2**64 - 1) for i, seed in enumerate(seeds)]
-    lists["seed"] = seeds
+        lists["seed"] = [_next_seed(seed, image) for image, seed in enumerate(lists["seed"])]
     for name in ("prompt", "negative_prompt", "prompt_2"):
         lists[name] = [_text(text, name) for text in lists[name]]
     return [_headroom._ImageRequest(**dict(zip(lists, row)), pictures=pictures) for row in zip(*lists.values())]

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "networks.hpp"
+#include "whole.hpp"
 
 namespace headroom::python {
 
@@ -38,11 +39,12 @@ void bind_work(nb::module_& module) {
   nb::class_<Work>(module, "_Work")
       .def(
           "__init__",
-          [](Work* self, const std::filesystem::path& model, std::optional<std::uint64_t> random_weights,
-             const std::optional<std::string>& baseline, const std::string& name, std::int64_t batch,
-             std::optional<std::int64_t> height, std::optional<std::int64_t> width,
-             std::optional<std::int64_t> text_tokens, std::optional<std::int64_t> steps,
-             std::optional<double> guidance_scale, std::optional<double> true_cfg_scale) {
+          [](Work* self, const std::filesystem::path& model,
+             OptionalWhole<std::uint64_t, "random_weights"> random_weights, const std::optional<std::string>& baseline,
+             const std::string& name, Whole<std::int64_t, "batch"> batch, OptionalWhole<std::int64_t, "height"> height,
+             OptionalWhole<std::int64_t, "width"> width, OptionalWhole<std::int64_t, "text_tokens"> text_tokens,
+             OptionalWhole<std::int64_t, "steps"> steps, std::optional<double> guidance_scale,
+             std::optional<double> true_cfg_scale) {
             new (self) Work{.model = model.string(),
                             .options = options_of(random_weights, baseline),
                             .pass = name,
@@ -69,8 +71,8 @@ void bind_measure(nb::module_& module) {
   bind_work(module);
   module.def(
       "bench",
-      [](const PyDevice& device, const Work& work, const std::string& optimize, int trials, double max_seconds,
-         bool cold, bool first_step, bool floors, const nb::object& callback) {
+      [](const PyDevice& device, const Work& work, const std::string& optimize, Whole<int, "trials"> trials,
+         double max_seconds, bool cold, bool first_step, bool floors, const nb::object& callback) {
         const BenchOptions options{
             .trials = trials, .max_seconds = max_seconds, .cold = cold, .first_step = first_step, .floors = floors};
         const ProgressObserver observer = observer_of(callback);
@@ -80,9 +82,10 @@ void bind_measure(nb::module_& module) {
       "callback"_a.none());
   module.def(
       "ladder",
-      [](const PyDevice& device, const Work& work, const std::string& optimize, bool only_ends, std::uint64_t seed,
-         int trials, int rounds, int max_rounds, bool floors, std::int64_t quality, std::vector<std::string> prompts,
-         const nb::object& callback) {
+      [](const PyDevice& device, const Work& work, const std::string& optimize, bool only_ends,
+         Whole<std::uint64_t, "seed"> seed, Whole<int, "trials"> trials, Whole<int, "rounds"> rounds,
+         Whole<int, "max_rounds"> max_rounds, bool floors, Whole<std::int64_t, "quality"> quality,
+         std::vector<std::string> prompts, const nb::object& callback) {
         const LadderOptions options{.only_ends = only_ends,
                                     .seed = seed,
                                     .trials = trials,

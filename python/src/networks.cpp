@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "tensor.hpp"
+#include "whole.hpp"
 
 namespace headroom::python {
 
@@ -54,13 +55,44 @@ nb::dict to_dict(const Shapes& shapes) {
   return result;
 }
 
+Shapes shapes_of(const std::map<std::string, nb::sequence>& given) {
+  Shapes shapes;
+  for (const auto& [name, extents] : given) {
+    Shape& shape = shapes[name];
+    for (const nb::handle extent : extents)
+      shape.push_back(to_whole<std::int64_t>(extent, ("an extent of '" + name + "'").c_str()));
+  }
+  return shapes;
+}
+
+/// Lets Python free a weight that has been loaded, or move it to a tensor that it returns. The component holds
+/// `owners` as long as it may call this.
+std::function<std::optional<TensorView>(const std::string&)> observer_of(const nb::object& loaded,
+                                                                         std::map<std::string, PyTensor>& owners) {
+  // Dropped under the global lock, which the thread that drops the component need not have.
+  const std::shared_ptr<nb::object> callback(new nb::object(loaded), [](nb::object* object) {
+    if (Py_IsInitialized() == 0) return;
+    const nb::gil_scoped_acquire with_lock;
+    delete object;
+  });
+  return [callback, &owners](const std::string& name) -> std::optional<TensorView> {
+    const nb::gil_scoped_acquire with_lock;
+    owners.erase(name);
+    const nb::object moved = (*callback)(name);
+    if (moved.is_none()) return std::nullopt;
+    return owners.emplace(name, nb::cast<PyTensor>(moved)).first->second.view();
+  };
+}
+
 DeviceMemory memory_of(const PyTensor& tensor) { return {tensor.data(), tensor.bytes()}; }
 
 void bind_device(nb::module_& module) {
   nb::class_<PyDevice>(module, "Device", "A CPU or GPU that runs networks.")
       .def(
           "__init__",
-          [](PyDevice* self, const std::string& name, int threads) { new (self) PyDevice(open_device(name, threads)); },
+          [](PyDevice* self, const std::string& name, Whole<int, "threads"> threads) {
+            new (self) PyDevice(open_device(name, threads));
+          },
           "name"_a = "auto", nb::kw_only(), "threads"_a = 0,
           "`name` is 'cpu', 'cuda' (the first GPU), 'cuda:N' or 'auto': the first usable GPU, otherwise the CPU. "
           "`threads` applies to a CPU; 0 uses all of the process.")
@@ -90,8 +122,9 @@ void bind_device(nb::module_& module) {
           "Bytes: 'installed', 'available' (not in use by any process), 'used' by this device's objects, their 'peak'.")
       .def(
           "order",
-          [](const PyDevice& self, std::intptr_t before, std::intptr_t after) {
-            in_turn(self, [&] { self.device.order(reinterpret_cast<void*>(before), reinterpret_cast<void*>(after)); });
+          [](const PyDevice& self, Whole<std::intptr_t, "before"> before, Whole<std::intptr_t, "after"> after) {
+            const std::intptr_t first = before, then = after;
+            in_turn(self, [&] { self.device.order(reinterpret_cast<void*>(first), reinterpret_cast<void*>(then)); });
           },
           "before"_a, "after"_a,
           "On a GPU: work submitted to the stream `after` (a cudaStream_t) from now on runs after the work submitted "
@@ -106,7 +139,8 @@ void bind_component(nb::module_& module) {
       .def(
           "__init__",
           [](PyComponent* self, const std::filesystem::path& model, const nb::object& device,
-             std::optional<std::uint64_t> random_weights, const std::optional<std::string>& baseline) {
+             OptionalWhole<std::uint64_t, "random_weights"> random_weights,
+             const std::optional<std::string>& baseline) {
             const PyDevice on = device_of(device);
             const ComponentOptions options = options_of(random_weights, baseline);
             new (self) PyComponent("component", on, [&] { return Component(on.device, model.string(), options); });
@@ -119,22 +153,25 @@ void bind_component(nb::module_& module) {
       .def_static(
           "_in_memory",
           [](const std::string& name, const std::string& config, const nb::dict& weights, const nb::object& device,
-             const std::optional<std::string>& baseline) {
-            NetworkInMemory network{.name = name, .config = config};
-            auto owners = std::make_shared<std::vector<PyTensor>>();
+             const std::optional<std::string>& baseline, bool on_device, const nb::object& loaded) {
+            NetworkInMemory network{.name = name, .config = config, .on_device = on_device};
+            auto owners = std::make_shared<std::map<std::string, PyTensor>>();
             for (const auto& [key, value] : weights) {
-              owners->push_back(nb::cast<PyTensor>(value));
-              network.weights.emplace(nb::cast<std::string>(key), owners->back().view());
+              const auto weight = owners->emplace(nb::cast<std::string>(key), nb::cast<PyTensor>(value)).first;
+              network.weights.emplace(weight->first, weight->second.view());
             }
-            network.owner = std::move(owners);
+            network.owner = owners;
+            if (!loaded.is_none()) network.loaded = observer_of(loaded, *owners);
             const PyDevice on = device_of(device);
             return new PyComponent("component", on, [&] {
               return Component(on.device, std::move(network), options_of(std::nullopt, baseline));
             });
           },
-          "name"_a, "config"_a, "weights"_a, "device"_a, "baseline"_a = nb::none(),
+          "name"_a, "config"_a, "weights"_a, "device"_a, "baseline"_a = nb::none(), "on_device"_a = false,
+          "loaded"_a = nb::none(),
           nb::sig("def _in_memory(name: str, config: str, weights: dict[str, Tensor], device: Device | str, "
-                  "baseline: str | None = None) -> Component"))
+                  "baseline: str | None = None, on_device: bool = False, "
+                  "loaded: collections.abc.Callable[[str], Tensor | None] | None = None) -> Component"))
       .def_prop_ro("name", [](const PyComponent& self) { return self.peek().name(); })
       .def_prop_ro(
           "class_name", [](const PyComponent& self) { return self.peek().class_name(); },
@@ -152,8 +189,9 @@ void bind_component(nb::module_& module) {
           "The functions that it can execute, each with the inputs that it requires.")
       .def(
           "input_shapes",
-          [](PyComponent& self, const std::string& name, std::int64_t batch, std::int64_t height, std::int64_t width,
-             std::int64_t text_tokens) {
+          [](PyComponent& self, const std::string& name, Whole<std::int64_t, "batch"> batch,
+             Whole<std::int64_t, "height"> height, Whole<std::int64_t, "width"> width,
+             Whole<std::int64_t, "text_tokens"> text_tokens) {
             const PassSize size{.batch = batch, .height = height, .width = width, .text_tokens = text_tokens};
             return to_dict(self.call([&](Component& component) { return component.input_shapes(name, size); }));
           },
@@ -164,8 +202,10 @@ void bind_component(nb::module_& module) {
           "Shapes of all inputs of a pass for an image of this size in pixels.")
       .def(
           "compile",
-          [](PyComponent& self, const Shapes& shapes, const std::string& name, const std::string& optimize) {
-            return PyPass{self.call([&](Component& component) { return component.compile(name, shapes, optimize); }),
+          [](PyComponent& self, const std::map<std::string, nb::sequence>& shapes, const std::string& name,
+             const std::string& optimize) {
+            const Shapes inputs = shapes_of(shapes);
+            return PyPass{self.call([&](Component& component) { return component.compile(name, inputs, optimize); }),
                           self.device()};
           },
           "shapes"_a, "name"_a = "forward", nb::kw_only(), "optimize"_a = "lossless",
@@ -261,9 +301,9 @@ void bind_session(nb::module_& module) {
   nb::class_<PySession>(module, "_Session")
       .def(
           "__init__",
-          [](PySession* self, const PyPass& pass, std::intptr_t stream) {
-            new (self) PySession("session", pass.device,
-                                 [&] { return Session(pass.pass, {.stream = reinterpret_cast<void*>(stream)}); });
+          [](PySession* self, const PyPass& pass, Whole<std::intptr_t, "stream"> stream) {
+            const SessionOptions options{.stream = reinterpret_cast<void*>(static_cast<std::intptr_t>(stream))};
+            new (self) PySession("session", pass.device, [&] { return Session(pass.pass, options); });
           },
           "compiled"_a, nb::kw_only(), "stream"_a = 0)
       .def_prop_ro("device", [](const PySession& self) { return self.device(); })

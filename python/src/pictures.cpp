@@ -17,6 +17,7 @@
 
 #include "networks.hpp"
 #include "tensor.hpp"
+#include "whole.hpp"
 
 namespace headroom::python {
 
@@ -127,7 +128,8 @@ void bind_pipeline(nb::module_& module) {
       .def(
           "__init__",
           [](PyPipeline* self, const std::filesystem::path& model, const nb::object& device,
-             std::optional<std::uint64_t> random_weights, const std::optional<std::string>& baseline) {
+             OptionalWhole<std::uint64_t, "random_weights"> random_weights,
+             const std::optional<std::string>& baseline) {
             const PyDevice on = device_of(device);
             const ComponentOptions options = options_of(random_weights, baseline);
             new (self) PyPipeline("pipeline", on, [&] { return Pipeline(on.device, model.string(), options); });
@@ -157,10 +159,10 @@ void bind_pipeline(nb::module_& module) {
   nb::class_<PyGenerator>(module, "_Generator")
       .def(
           "__init__",
-          [](PyGenerator* self, PyPipeline& pipeline, std::int64_t images, std::optional<std::int64_t> height,
-             std::optional<std::int64_t> width, std::optional<std::int64_t> steps,
-             std::optional<std::int64_t> text_tokens, std::optional<double> guidance_scale,
-             std::optional<double> true_cfg_scale, bool has_negative_prompt,
+          [](PyGenerator* self, PyPipeline& pipeline, Whole<std::int64_t, "images"> images,
+             OptionalWhole<std::int64_t, "height"> height, OptionalWhole<std::int64_t, "width"> width,
+             OptionalWhole<std::int64_t, "steps"> steps, OptionalWhole<std::int64_t, "text_tokens"> text_tokens,
+             std::optional<double> guidance_scale, std::optional<double> true_cfg_scale, bool has_negative_prompt,
              const std::vector<std::pair<std::int64_t, std::int64_t>>& pictures, std::optional<double> strength,
              const std::string& optimize) {
             std::vector<ImageSize> sizes;
@@ -217,9 +219,9 @@ void bind_pipeline(nb::module_& module) {
   nb::class_<ImageRequest>(module, "_ImageRequest")
       .def(
           "__init__",
-          [](ImageRequest* self, std::int64_t label, std::uint64_t seed, std::optional<std::string> prompt,
-             std::optional<std::string> negative_prompt, std::optional<std::string> prompt_2,
-             std::vector<Image> pictures) {
+          [](ImageRequest* self, Whole<std::int64_t, "label"> label, Whole<std::uint64_t, "seed"> seed,
+             std::optional<std::string> prompt, std::optional<std::string> negative_prompt,
+             std::optional<std::string> prompt_2, std::vector<Image> pictures) {
             new (self) ImageRequest{.label = label,
                                     .seed = seed,
                                     .prompt = std::move(prompt),
@@ -251,10 +253,11 @@ void bind_stream(nb::module_& module) {
                        "A model that makes each frame of a video anew, compiled for frames of one size.")
       .def(
           "__init__",
-          [](PyStream* self, const nb::object& model, std::int64_t height, std::int64_t width,
-             std::optional<std::int64_t> steps, std::optional<double> strength, std::optional<double> guidance_scale,
-             std::optional<std::int64_t> text_tokens, const std::string& prompt, const std::string& negative_prompt,
-             std::uint64_t seed, const std::string& optimize) {
+          [](PyStream* self, const nb::object& model, Whole<std::int64_t, "height"> height,
+             Whole<std::int64_t, "width"> width, OptionalWhole<std::int64_t, "steps"> steps,
+             std::optional<double> strength, std::optional<double> guidance_scale,
+             OptionalWhole<std::int64_t, "text_tokens"> text_tokens, const std::string& prompt,
+             const std::string& negative_prompt, Whole<std::uint64_t, "seed"> seed, const std::string& optimize) {
             const FrameOptions options{.height = height,
                                        .width = width,
                                        .steps = steps,

@@ -12,6 +12,8 @@
 #include <tuple>
 #include <utility>
 
+#include "whole.hpp"
+
 namespace headroom::python {
 namespace {
 
@@ -323,7 +325,7 @@ nb::object PyTensor::to_capsule(const nb::object& stream, const nb::object& max_
                          ": use numpy() for a copy on the host");
   }
   if (!stream.is_none()) {
-    const auto handle = nb::cast<std::intptr_t>(stream);
+    const auto handle = to_whole<std::intptr_t>(stream, "stream");
     if (is_on_host() && handle != -1)
       raise_buffer_error("stream " + std::to_string(handle) + " was given for a tensor in host memory, expected None");
     // What is on a GPU here is complete: every stream may read it.
@@ -421,7 +423,9 @@ void bind_tensor(nb::module_& module) {
            [](const StandIn& self) { return std::pair<int, int>(self.tensor.device().type, self.tensor.device().id); });
   module.def(
       "from_dlpack",
-      [](const nb::object& object, std::optional<std::intptr_t> stream) { return PyTensor::from(object, stream); },
+      [](const nb::object& object, OptionalWhole<std::intptr_t, "stream"> stream) {
+        return PyTensor::from(object, stream);
+      },
       "x"_a, nb::kw_only(), "stream"_a = nb::none(),
       nb::sig("def from_dlpack(x: typing.Any, /, *, stream: int | None = None) -> Tensor"),
       "Takes an object with __dlpack__ without a copy. Its work on a GPU is done before what is submitted to `stream`, "

@@ -11,6 +11,8 @@ import headroom
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 TINY = os.path.join(ROOT, "tests", "goldens", "flux", "tiny-guidance")
 FASHION = os.path.join(ROOT, "models", "fashion-flux")
+#: Of tests that compare with the program or with PyTorch.
+DEVICE = os.environ.get("HEADROOM_TEST_DEVICE", "cpu")
 
 
 def tiny_network(device="cpu", **options):

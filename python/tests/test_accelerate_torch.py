@@ -1,6 +1,11 @@
 """Modules of diffusers and transformers, run by headroom, against the originals."""
 
 import copy
+import json
+import math
+import os
+import subprocess
+import sys
 import unittest
 import warnings
 
@@ -9,6 +14,7 @@ import torch
 import transformers
 
 import headroom
+from support import DEVICE, ROOT
 
 
 def error(actual, expected):
@@ -47,6 +53,8 @@ def autoencoder():
 def setUpModule():
     torch.manual_seed(0)
     torch.set_num_threads(2)
+    torch.set_default_device(DEVICE)
+    torch.backends.cudnn.allow_tf32 = False
 
 
 class Accelerate(unittest.TestCase):
@@ -85,6 +93,25 @@ class Accelerate(unittest.TestCase):
             lambda m: m(**{**inputs, "hidden_states": inputs["hidden_states"][:, :15]}, img_shapes=[[(1, 3, 5)]]).sample,
             lambda m: m(**inputs, img_shapes=[[(1, 3, 5), (1, 2, 2)]], return_dict=False)[0],
         )
+
+    def test_z_image(self):
+        module = diffusers.ZImageTransformer2DModel(
+            in_channels=4, dim=48, n_layers=2, n_refiner_layers=1, n_heads=2, n_kv_heads=2, cap_feat_dim=20,
+            axes_dims=[8, 8, 8], axes_lens=[128, 32, 32],
+        )  # fmt: skip
+        for token in (module.x_pad_token, module.cap_pad_token):
+            torch.nn.init.normal_(token)
+        images = [torch.randn(4, 1, 6, 10), torch.randn(4, 1, 6, 10), torch.randn(4, 1, 8, 8)]
+        texts = [torch.randn(5, 20), torch.randn(40, 20), torch.randn(5, 20)]
+        times = torch.tensor([0.3, 0.3, 0.3])
+        self.check(
+            module,
+            lambda m: torch.stack(m(images[:2], times[:2], [texts[0], texts[2]], return_dict=False)[0]),
+            lambda m: m(images[:1], times[:1], texts[1:2]).sample[0],
+            *[lambda m, row=row: m(images, times, texts).sample[row] for row in range(3)],
+        )
+        with self.assertRaisesRegex(headroom.UsageError, "several images of a text"):
+            headroom.accelerate(module, strict=True)([[images[0]]], times[:1], [[texts[0]]])
 
     def test_unet_of_sdxl(self):
         module = diffusers.UNet2DConditionModel(
@@ -163,6 +190,90 @@ class Accelerate(unittest.TestCase):
         self.assertGreater(error(after, before), 0.1)
 
 
+class Dropped(unittest.TestCase):
+    def test_weights_are_freed_as_they_are_loaded(self):
+        module, inputs = flux(), flux_inputs()
+        with torch.no_grad():
+            own = module(**inputs).sample
+            headroom.accelerate(module, release="drop")
+            for _ in range(2):
+                made = module(**inputs).sample
+                self.assertEqual((made.dtype, made.device), (own.dtype, own.device))
+                self.assertLess(error(made, own), 1e-5)
+        self.assertEqual([parameter.numel() for parameter in module.parameters()], [0] * len(list(module.parameters())))
+        self.assertEqual((module.dtype, module.device), (torch.float32, own.device))
+        with self.assertRaisesRegex(headroom.UsageError, "joint_attention_kwargs; PyTorch cannot run it either"):
+            module(**inputs, joint_attention_kwargs={"scale": 1.0})
+        with self.assertRaisesRegex(headroom.UsageError, "weights were dropped"):
+            headroom.restore(module)
+
+    def test_tied_weights_are_freed_once(self):
+        module, inputs = flux(), flux_inputs()
+        first = module.transformer_blocks[0].ff
+        module.transformer_blocks[0].ff_context.net[2].weight = first.net[2].weight  # one parameter
+        module.single_transformer_blocks[0].attn.to_q.weight.data = module.transformer_blocks[0].attn.to_q.weight.data
+        with torch.no_grad():
+            own = module(**inputs).sample
+            made = headroom.accelerate(module, release="drop")(**inputs).sample
+        self.assertLess(error(made, own), 1e-5)
+
+    def test_what_no_pass_needed_is_left(self):
+        vae, latents = autoencoder(), torch.randn(1, 4, 8, 8)
+        with torch.no_grad():
+            own = vae.decode(latents).sample
+            headroom.accelerate(vae, release="drop")
+            headroom.restore(vae)  # before the first call nothing is dropped
+            headroom.accelerate(vae, release="drop")
+            self.assertLess(error(vae.decode(latents).sample, own), 1e-5)
+        self.assertEqual(sum(parameter.numel() for parameter in vae.decoder.parameters()), 0)
+        self.assertGreater(sum(parameter.numel() for parameter in vae.encoder.parameters()), 0)
+
+    def test_weights_that_move_are_read_where_they_are(self):
+        module, names = flux().cpu(), []
+
+        def moved(name):
+            names.append(name)
+            tensor = module.get_parameter(name)
+            copy = tensor.detach().clone()
+            tensor.data.fill_(math.nan)
+            return headroom.from_dlpack(copy)
+
+        def sample(network, optimize):
+            inputs = flux_inputs()
+            shapes = {name: tuple(x.shape) for name, x in inputs.items()}
+            session = headroom.Session(network.compile(shapes, optimize=optimize))
+            made = session(**{name: x.cpu().contiguous() for name, x in inputs.items()})
+            return torch.from_dlpack(made)
+
+        def network(loaded):
+            weights = {name: headroom.from_dlpack(x.detach()) for name, x in module.state_dict().items()}
+            config = headroom._accelerate._config_of(module)
+            return headroom.Component._in_memory("own", config, weights, "cpu", loaded=loaded)
+
+        torch.manual_seed(5)
+        expected = sample(network(None), "lossless")
+        torch.manual_seed(5)
+        ours = network(moved)
+        self.assertTrue(torch.equal(sample(ours, "lossless"), expected))
+        self.assertTrue(bool(sample(ours, "bf16").isfinite().all()), "it needs the weights again")
+        self.assertEqual(sorted(names), sorted(name for name, _ in module.named_parameters()))
+
+    def test_memory_of_a_network_is_freed_layer_by_layer(self):
+        """The peak lies below both copies by most of one."""
+        script = os.path.join(ROOT, "bench", "accelerate_memory.py")
+        peaks = {}
+        for release in ("keep", "drop"):
+            run = subprocess.run(
+                [sys.executable, script, release, "--width", "1024", "--blocks", "1", "4"],
+                check=True, capture_output=True, text=True,
+            )  # fmt: skip
+            peaks[release] = json.loads(run.stdout)
+        weights = peaks["keep"]["weights_bytes"]
+        self.assertGreater(peaks["keep"]["added_bytes"], 0.95 * weights)
+        self.assertLess(peaks["drop"]["added_peak_bytes"], 0.6 * weights)
+        self.assertLess(peaks["drop"]["added_bytes"], 0.2 * weights)
+
+
 class Falling(unittest.TestCase):
     def test_unknown_arguments_run_in_pytorch_with_one_warning(self):
         module, inputs = flux(), flux_inputs()
@@ -221,11 +332,14 @@ class Refused(unittest.TestCase):
         changed = flux()
         changed.transformer_blocks[0].attn.set_processor(type("OwnProcessor", (), {"__call__": lambda self: None})())
         self.refuse(changed, "OwnProcessor")
+        inner = autoencoder()
+        inner.decoder.mid_block.attentions[0].processor = type("InnerProcessor", (), {})()
+        self.refuse(inner, "InnerProcessor")
         twice = headroom.accelerate(flux())
         self.refuse(twice, "accelerated already")
         with self.assertRaisesRegex(headroom.UsageError, "nothing here is accelerated"):
             headroom.restore(flux())
-        with self.assertRaisesRegex(headroom.UsageError, "expected 'torch' or 'keep'"):
+        with self.assertRaisesRegex(headroom.UsageError, "expected 'torch', 'keep' or 'drop'"):
             headroom.accelerate(flux(), release="all")
 
 
@@ -246,9 +360,9 @@ class Pipelines(unittest.TestCase):
 
         def draw():
             generator = torch.Generator().manual_seed(3)
-            return torch.from_numpy(
-                pipe(**embeds, height=32, width=32, num_inference_steps=3, generator=generator, output_type="np").images
-            )
+            return pipe(
+                **embeds, height=32, width=32, num_inference_steps=3, generator=generator, output_type="pt"
+            ).images
 
         own = draw()
         self.assertIs(headroom.accelerate(pipe, strict=True), pipe)

@@ -9,7 +9,7 @@ import unittest
 import numpy
 
 import headroom
-from support import FASHION, ROOT, read_png
+from support import DEVICE, FASHION, ROOT, read_png
 
 REQUEST = {"height": 16, "width": 32, "steps": 2}
 
@@ -41,56 +41,6 @@ class Images(unittest.TestCase):
                 check=True, capture_output=True,
             )  # fmt: skip
             numpy.testing.assert_array_equal(read_png(path), self.pipeline("a red dress", seed=3, steps=2).numpy())
-
-    def test_pictures_and_loras_are_those_of_the_program(self):
-        program = os.environ.get("HEADROOM_PROGRAM")
-        if program is None:
-            self.skipTest("HEADROOM_PROGRAM does not name the program")
-        goldens = os.path.join(ROOT, "tests", "goldens")
-        random = numpy.random.default_rng(0)
-        pixels = random.integers(0, 256, (40, 56, 3), dtype=numpy.uint8)
-        loras = [os.path.join(goldens, "lora", name) for name in ("peft.safetensors", "kohya.safetensors")]
-
-        def check(model, options, pixels=pixels, **keywords):
-            pipeline = headroom.Pipeline(os.path.join(goldens, "pipelines", model), "cpu")
-            with tempfile.TemporaryDirectory() as folder:
-                given, path = os.path.join(folder, "given.png"), os.path.join(folder, "a.png")
-                headroom.Image(pixels).save(given)
-                options = [given if option == "PICTURE" else option for option in options]
-                subprocess.run(
-                    [program, "run", os.path.join(goldens, "pipelines", model), "--prompt", "a fox", "--seed", "3",
-                     "--steps", "4", "--device", "cpu", "--opt", "lossless", "--quiet", "--out", path, *options],
-                    check=True, capture_output=True,
-                )  # fmt: skip
-                expected = headroom.Image.open(path)
-                numpy.testing.assert_array_equal(read_png(path), expected.numpy())
-                keywords = {name: given if value == "PICTURE" else value for name, value in keywords.items()}
-                image = pipeline("a fox", seed=3, steps=4, **keywords)
-            numpy.testing.assert_array_equal(image.numpy(), expected.numpy())
-            return pipeline, image
-
-        start = ["--image", "PICTURE", "--strength", "0.5"]
-        pipeline, from_file = check("sd-1.5", start, image="PICTURE", strength=0.5)
-        for picture in (headroom.Image(pixels), pixels):
-            self.assertEqual(pipeline("a fox", seed=3, steps=4, image=picture, strength=0.5), from_file)
-        check("sd-1.5", [*start, "--height", "32", "--width", "32"], image="PICTURE", strength=0.5, height=32, width=32)
-        # What is edited is resized and cropped by the model's rules.
-        check("flux-kontext", ["--image", "PICTURE", "--height", "32", "--width", "32"], image="PICTURE", height=32,
-              width=32)  # fmt: skip
-        large = random.integers(0, 256, (72, 104, 3), dtype=numpy.uint8)
-        check("flux2-klein", ["--image", "PICTURE", "--image", "PICTURE"], large, image=[large, large])
-        weights = [(loras[0], 0.75), (loras[1], -0.5)]
-        small = ["--height", "32", "--width", "32"]
-        with_loras = [*small, "--lora", f"{loras[0]}:0.75", "--lora", f"{loras[1]}:-0.5"]
-        pipeline, image = check("flux-dev", with_loras, loras=weights, height=32, width=32)
-        _, plain = check("flux-dev", small, height=32, width=32)
-        self.assertEqual(pipeline("a fox", seed=3, steps=4, height=32, width=32), plain)
-        self.assertNotEqual(image, plain)
-        pipeline.loras = weights  # of all images that name none
-        self.assertEqual(pipeline("a fox", seed=3, steps=4, height=32, width=32), image)
-        self.assertEqual(pipeline("a fox", seed=3, steps=4, height=32, width=32, loras=[]), plain)
-        with self.assertRaisesRegex(headroom.UsageError, "loras is one path"):
-            pipeline("a fox", loras=loras[0])
 
     def test_batches_are_lists(self):
         images = self.pipeline(["a dress", "a bag"], seed=5, **REQUEST)
@@ -189,6 +139,59 @@ class Images(unittest.TestCase):
             stream.next(frame.numpy().astype(numpy.float32))
         with self.assertRaisesRegex(headroom.Error, "32 x 16"):
             stream.next(headroom.Image(random.integers(0, 256, (32, 16, 3), dtype=numpy.uint8)))
+
+
+class Program(unittest.TestCase):
+    def test_pictures_and_loras_are_those_of_the_program(self):
+        program = os.environ.get("HEADROOM_PROGRAM")
+        if program is None:
+            self.skipTest("HEADROOM_PROGRAM does not name the program")
+        goldens = os.path.join(ROOT, "tests", "goldens")
+        random = numpy.random.default_rng(0)
+        pixels = random.integers(0, 256, (40, 56, 3), dtype=numpy.uint8)
+        loras = [os.path.join(goldens, "lora", name) for name in ("peft.safetensors", "kohya.safetensors")]
+
+        def check(model, options, pixels=pixels, **keywords):
+            pipeline = headroom.Pipeline(os.path.join(goldens, "pipelines", model), DEVICE)
+            with tempfile.TemporaryDirectory() as folder:
+                given, path = os.path.join(folder, "given.png"), os.path.join(folder, "a.png")
+                headroom.Image(pixels).save(given)
+                options = [given if option == "PICTURE" else option for option in options]
+                subprocess.run(
+                    [program, "run", os.path.join(goldens, "pipelines", model), "--prompt", "a fox", "--seed", "3",
+                     "--steps", "4", "--device", DEVICE, "--opt", "lossless", "--quiet", "--out", path, *options],
+                    check=True, capture_output=True,
+                )  # fmt: skip
+                expected = headroom.Image.open(path)
+                numpy.testing.assert_array_equal(read_png(path), expected.numpy())
+                keywords = {name: given if value == "PICTURE" else value for name, value in keywords.items()}
+                image = pipeline("a fox", seed=3, steps=4, **keywords)
+            numpy.testing.assert_array_equal(image.numpy(), expected.numpy())
+            return pipeline, image
+
+        start = ["--image", "PICTURE", "--strength", "0.5"]
+        pipeline, from_file = check("sd-1.5", start, image="PICTURE", strength=0.5)
+        for picture in (headroom.Image(pixels), pixels):
+            self.assertEqual(pipeline("a fox", seed=3, steps=4, image=picture, strength=0.5), from_file)
+        check("sd-1.5", [*start, "--height", "32", "--width", "32"], image="PICTURE", strength=0.5, height=32, width=32)
+        # What is edited is resized and cropped by the model's rules.
+        check("flux-kontext", ["--image", "PICTURE", "--height", "32", "--width", "32"], image="PICTURE", height=32,
+              width=32)  # fmt: skip
+        check("z-image", ["--height", "32", "--width", "32"], height=32, width=32)
+        large = random.integers(0, 256, (72, 104, 3), dtype=numpy.uint8)
+        check("flux2-klein", ["--image", "PICTURE", "--image", "PICTURE"], large, image=[large, large])
+        weights = [(loras[0], 0.75), (loras[1], -0.5)]
+        small = ["--height", "32", "--width", "32"]
+        with_loras = [*small, "--lora", f"{loras[0]}:0.75", "--lora", f"{loras[1]}:-0.5"]
+        pipeline, image = check("flux-dev", with_loras, loras=weights, height=32, width=32)
+        _, plain = check("flux-dev", small, height=32, width=32)
+        self.assertEqual(pipeline("a fox", seed=3, steps=4, height=32, width=32), plain)
+        self.assertNotEqual(image, plain)
+        pipeline.loras = weights  # of all images that name none
+        self.assertEqual(pipeline("a fox", seed=3, steps=4, height=32, width=32), image)
+        self.assertEqual(pipeline("a fox", seed=3, steps=4, height=32, width=32, loras=[]), plain)
+        with self.assertRaisesRegex(headroom.UsageError, "loras is one path"):
+            pipeline("a fox", loras=loras[0])
 
 
 if __name__ == "__main__":

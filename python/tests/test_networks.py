@@ -9,7 +9,7 @@ import unittest
 import numpy
 
 import headroom
-from support import TINY, random_inputs, tiny_network, tiny_session, tiny_shapes
+from support import FASHION, TINY, random_inputs, tiny_network, tiny_session, tiny_shapes
 
 
 class Networks(unittest.TestCase):
@@ -68,6 +68,68 @@ class Errors(unittest.TestCase):
                 call()
             self.assertNotIn("\n", str(raised.exception))
         self.assertTrue(issubclass(headroom.UsageError, ValueError) and issubclass(headroom.OutOfMemory, MemoryError))
+
+    def test_integers_of_every_argument(self):
+        """A number that does not fit and what is no number are refused in a sentence that names the argument."""
+        device = headroom.Device("cpu")
+        network = tiny_network(device)
+        shapes = tiny_shapes(network)
+        compiled = network.compile(shapes)
+        stream = headroom.Component("live-ink", device)
+        pipeline = headroom.Pipeline(FASHION, device)
+        tensor = headroom.from_dlpack(numpy.zeros(2, numpy.float32))
+        calls = {
+            "threads": lambda x: headroom.Device("cpu", threads=x),
+            "before": lambda x: device.order(x, 0),
+            "after": lambda x: device.order(0, x),
+            "random_weights": lambda x: tiny_network(device, random_weights=x),
+            "batch": lambda x: network.input_shapes(batch=x),
+            "height": lambda x: network.input_shapes(height=x),
+            "width": lambda x: network.input_shapes(width=x),
+            "text_tokens": lambda x: network.input_shapes(text_tokens=x),
+            "an extent of 'timestep'": lambda x: network.compile({**shapes, "timestep": (x,)}),
+            "stream": lambda x: headroom.Session(compiled, stream=x),
+            "images": lambda x: headroom.Generator(pipeline, images=x),
+            "label": lambda x: pipeline("a bag", label=x),
+            "seed": lambda x: pipeline("a bag", seed=x),
+            "trials": lambda x: headroom.bench(TINY, device, trials=x),
+            "rounds": lambda x: headroom.ladder(FASHION, device, rounds=x),
+            "max_rounds": lambda x: headroom.ladder(FASHION, device, max_rounds=x),
+            "quality": lambda x: headroom.ladder(FASHION, device, quality=x),
+        }
+        of_pipelines = {
+            name: [
+                lambda x, name=name: headroom.Generator(pipeline, **{name: x}),
+                lambda x, name=name: headroom.Stream(stream, **{name: x}),
+                lambda x, name=name: headroom.plan(FASHION, device, **{name: x}),
+            ]
+            for name in ("height", "width", "steps", "text_tokens")
+        }
+        others = [
+            ("stream", lambda x: headroom.from_dlpack(tensor, stream=x)),
+            ("stream", lambda x: tensor.__dlpack__(stream=x)),
+            ("random_weights", lambda x: headroom.Pipeline(FASHION, device, random_weights=x)),
+            ("random_weights", lambda x: headroom.plan(FASHION, device, random_weights=x)),
+            ("seed", lambda x: headroom.Stream(stream, seed=x)),
+            ("seed", lambda x: headroom.ladder(FASHION, device, seed=x)),
+            ("batch", lambda x: headroom.plan(FASHION, device, batch=x)),
+            *[(name, call) for name, several in of_pipelines.items() for call in several],
+        ]
+        for name, call in [*calls.items(), *others]:
+            for wrong, words in [(2**70, rf"{name} is {2**70}, expected -?\d+ to \d+$"),
+                                 ("x", f"{name} is 'x', expected a whole number$"),
+                                 (1.5, f"{name} is 1.5, expected a whole number$")]:  # fmt: skip
+                with self.subTest(name, wrong=wrong), self.assertRaisesRegex(headroom.UsageError, words):
+                    call(wrong)
+        for call in (
+            lambda: headroom.Stream(stream, seed=-1),
+            lambda: headroom.ladder(FASHION, device, seed=-1),
+            lambda: tiny_network(device, random_weights=-1),
+            lambda: headroom.Pipeline(FASHION, device, random_weights=-1),
+        ):
+            with self.assertRaisesRegex(headroom.UsageError, "(seed|random_weights) is -1, expected 0 to 1844"):
+                call()
+        self.assertEqual(network.input_shapes(batch=numpy.int64(2))["timestep"], (2,))
 
     def test_what_does_not_fit_is_refused_before_it_is_loaded(self):
         device = headroom.Device("cpu")

@@ -64,11 +64,19 @@ Component::Component(const Device& device, NetworkInMemory network, const Compon
         Backend& backend = device.impl_->here();
         std::vector<TensorInMemory> tensors;
         for (auto& [name, view] : network.weights)
-          tensors.push_back(
-              {.tensor = {.name = name, .dtype = inner(view.dtype), .shape = inner(view.shape)}, .bytes = view.bytes});
-        headroom::Component opened =
-            component_of(network.name, Checkpoint::of(parse_json(network.config, network.name), network.name,
-                                                      tensors_in_memory(std::move(tensors), std::move(network.owner))));
+          tensors.push_back({.tensor = {.name = name, .dtype = inner(view.dtype), .shape = inner(view.shape)},
+                             .bytes = view.bytes,
+                             .is_on_device = network.on_device});
+        FinishTensor finish;
+        if (network.loaded)
+          finish = [loaded = std::move(network.loaded)](const std::string& name) {
+            const std::optional<TensorView> moved = loaded(name);
+            return moved ? std::optional(moved->bytes) : std::nullopt;
+          };
+        headroom::Component opened = component_of(
+            network.name,
+            Checkpoint::of(parse_json(network.config, network.name), network.name,
+                           tensors_in_memory(std::move(tensors), std::move(network.owner), std::move(finish))));
         opened.baseline = baseline_on(backend, options, opened.checkpoint);
         return std::make_shared<Impl>(device, backend, std::move(opened));
       })) {}

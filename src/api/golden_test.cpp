@@ -1,8 +1,11 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "api/impl.hpp"
@@ -54,6 +57,30 @@ TEST(GoldenTest, WeightsInMemoryAreThoseOfTheFile) {
   const Device device("cpu", 2);
   const Tensor expected = sample(Component(device, folder));
   EXPECT_EQ(relative_l2(sample(Component(device, network)), expected), 0);
+  // As if they lay on the device, and freed or moved as soon as they are loaded.
+  NetworkInMemory given = network;
+  given.on_device = true;
+  std::map<std::string, int> loaded;
+  given.loaded = [&](const std::string& name) {
+    ++loaded[name];
+    return std::optional<TensorView>();
+  };
+  const Component freed(device, given);
+  EXPECT_EQ(relative_l2(sample(freed), expected), 0);
+  EXPECT_EQ(loaded.size(), network.weights.size());
+  EXPECT_EQ(loaded.begin()->second, 1);
+  const Shapes shapes = freed.input_shapes("forward", {.height = 32, .width = 48, .text_tokens = 3});
+  try {
+    const Session session(freed.compile("forward", shapes, "bf16"));
+    ADD_FAILURE() << "weights that are gone were read";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("was freed when it had been loaded"));
+  }
+  given.loaded = [&](const std::string& name) { return std::optional(network.weights.at(name)); };
+  const Component moved(device, given);
+  EXPECT_EQ(relative_l2(sample(moved), expected), 0);
+  EXPECT_NO_THROW(Session(moved.compile("forward", shapes, "bf16")));
+
   network.weights.begin()->second.bytes = {};
   EXPECT_THROW(Component(device, network), Error) << "too few bytes";
   network.weights.erase(network.weights.begin());

@@ -244,9 +244,14 @@ struct ComponentOptions {
 struct NetworkInMemory {
   std::string name;    ///< for messages
   std::string config;  ///< the text of its config.json
-  /// By their names in a checkpoint, in host memory. They are read when a session loads them, now or later.
+  /// By their names in a checkpoint. They are read when a session loads them, now or later.
   std::map<std::string, TensorView, std::less<>> weights = {};
   std::shared_ptr<const void> owner = nullptr;  ///< keeps them alive; held as long as the component
+  bool on_device = false;                       ///< the weights are in memory of the device, not of the host
+  /// Called by name, once for each weight, when a session has loaded all that it needs of it, while it loads others.
+  /// The caller may then free the memory, and returns where the weight is in host memory from then on. Nothing if it
+  /// is gone: a pass that needs it in another format throws Error. Without a function the memory must stay.
+  std::function<std::optional<TensorView>(const std::string& name)> loaded = {};
 };
 
 class CompiledPass;

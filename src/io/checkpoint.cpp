@@ -180,6 +180,11 @@ HostTensor Checkpoint::read(std::string_view name) const { return state_->source
 std::optional<NormalStream> Checkpoint::normal_stream(std::string_view name) const {
   return state_->source->normal_stream(entry(name));
 }
+std::optional<std::span<const std::byte>> Checkpoint::device_bytes(std::string_view name) const {
+  return state_->source->device_bytes(entry(name));
+}
+bool Checkpoint::is_freed(std::string_view name) const { return state_->source->is_freed(entry(name)); }
+void Checkpoint::finish(std::string_view name) const { state_->source->finish(entry(name)); }
 void Checkpoint::release(std::string_view name) const { state_->source->release(entry(name)); }
 
 std::vector<std::string> check_params(const Checkpoint& checkpoint, std::span<const TensorSpec> expected,

@@ -83,6 +83,10 @@ class Checkpoint {
   [[nodiscard]] HostTensor read(std::string_view name) const;
   /// The generator of a random tensor, so that a device can fill it itself; empty for a tensor from a file.
   [[nodiscard]] std::optional<NormalStream> normal_stream(std::string_view name) const;
+  /// As in TensorSource.
+  [[nodiscard]] std::optional<std::span<const std::byte>> device_bytes(std::string_view name) const;
+  [[nodiscard]] bool is_freed(std::string_view name) const;
+  void finish(std::string_view name) const;
   /// Releases the memory of bytes(name), which may be requested again.
   void release(std::string_view name) const;
 

@@ -301,23 +301,46 @@ class RandomSource final : public TensorSource {
 
 class MemorySource final : public TensorSource {
  public:
-  MemorySource(std::vector<TensorInMemory> tensors, std::shared_ptr<const void> owner) : owner_(std::move(owner)) {
+  MemorySource(std::vector<TensorInMemory> tensors, std::shared_ptr<const void> owner, FinishTensor finish)
+      : owner_(std::move(owner)), finish_(std::move(finish)) {
     for (TensorInMemory& tensor : tensors) {
       if (tensor.bytes.size() != tensor.tensor.size_bytes())
         fail("the weight {} has {} bytes, and as {}{} takes {}", printable_name(tensor.tensor.name),
              tensor.bytes.size(), tensor.tensor.dtype, tensor.tensor.shape, tensor.tensor.size_bytes());
       std::string name = tensor.tensor.name;
-      tensors_.emplace(std::move(name), std::move(tensor));
+      tensors_.emplace(std::move(name), Held{std::move(tensor)});
     }
   }
 
   [[nodiscard]] std::vector<TensorSpec> tensors() const override {
     std::vector<TensorSpec> specs;
-    for (const auto& [name, tensor] : tensors_) specs.push_back(tensor.tensor);
+    for (const auto& [name, held] : tensors_) specs.push_back(held.tensor);
     return specs;
   }
 
-  std::span<const std::byte> bytes(const TensorSpec& tensor) override { return tensors_.at(tensor.name).bytes; }
+  std::span<const std::byte> bytes(const TensorSpec& tensor) override {
+    const Held& held = find(tensor);
+    HR_CHECK(!held.is_on_device);
+    return held.bytes;
+  }
+  [[nodiscard]] std::optional<std::span<const std::byte>> device_bytes(const TensorSpec& tensor) const override {
+    const Held& held = find(tensor);
+    if (!held.is_on_device) return std::nullopt;
+    return held.bytes;
+  }
+  [[nodiscard]] bool is_freed(const TensorSpec& tensor) const override {
+    return finish_ && !tensors_.find(tensor.name)->second.is_finished;
+  }
+  void finish(const TensorSpec& tensor) override {
+    Held& held = tensors_.at(tensor.name);
+    if (!finish_ || std::exchange(held.is_finished, true)) return;
+    held.is_gone = true;  // also if finish_ throws
+    if (const auto moved = finish_(tensor.name)) {
+      HR_CHECK_EQ(moved->size(), held.bytes.size());
+      held.bytes = *moved;
+      held.is_on_device = held.is_gone = false;
+    }
+  }
   HostTensor read(const TensorSpec& tensor) override {
     HostTensor result(tensor.dtype, tensor.shape);
     std::ranges::copy(bytes(tensor), result.bytes().begin());
@@ -329,8 +352,21 @@ class MemorySource final : public TensorSource {
   }
 
  private:
-  std::map<std::string, TensorInMemory, std::less<>> tensors_;
+  struct Held : TensorInMemory {
+    bool is_finished = false;
+    bool is_gone = false;
+  };
+  [[nodiscard]] const Held& find(const TensorSpec& tensor) const {
+    const Held& held = tensors_.find(tensor.name)->second;
+    if (held.is_gone)
+      fail("the weight {} was freed when it had been loaded, and another size or pass needs it in another format",
+           printable_name(tensor.name));
+    return held;
+  }
+
+  std::map<std::string, Held, std::less<>> tensors_;
   std::shared_ptr<const void> owner_;
+  FinishTensor finish_;
 };
 
 HostTensor transposed(const HostTensor& matrix, const Shape& shape) {
@@ -472,9 +508,9 @@ std::shared_ptr<TensorSource> make_random_tensors(std::vector<TensorSpec> tensor
   return std::make_shared<RandomSource>(std::move(tensors), seed, format);
 }
 
-std::shared_ptr<TensorSource> tensors_in_memory(std::vector<TensorInMemory> tensors,
-                                                std::shared_ptr<const void> owner) {
-  return std::make_shared<MemorySource>(std::move(tensors), std::move(owner));
+std::shared_ptr<TensorSource> tensors_in_memory(std::vector<TensorInMemory> tensors, std::shared_ptr<const void> owner,
+                                                FinishTensor finish) {
+  return std::make_shared<MemorySource>(std::move(tensors), std::move(owner), std::move(finish));
 }
 
 std::shared_ptr<TensorSource> rename_tensors(std::shared_ptr<TensorSource> source, std::vector<RenamedTensor> tensors) {

@@ -63,6 +63,15 @@ class TensorSource {
   [[nodiscard]] virtual std::optional<NormalStream> normal_stream(const TensorSpec& /*tensor*/) const {
     return std::nullopt;
   }
+  /// The elements of a tensor that lies in memory of the device that reads it: an address there. Its other functions
+  /// may not be called then.
+  [[nodiscard]] virtual std::optional<std::span<const std::byte>> device_bytes(const TensorSpec& /*tensor*/) const {
+    return std::nullopt;
+  }
+  /// Whether finish() will free the tensor's memory on the device that reads it.
+  [[nodiscard]] virtual bool is_freed(const TensorSpec& /*tensor*/) const { return false; }
+  /// Called when no submitted work reads the tensor and all that a program needs of it has been made.
+  virtual void finish(const TensorSpec& /*tensor*/) {}
 };
 
 /// Tensors that are made when they are read, and kept until they are released. Thread-safe.
@@ -88,14 +97,19 @@ class MadeTensors {
 [[nodiscard]] std::shared_ptr<TensorSource> make_random_tensors(std::vector<TensorSpec> tensors, std::uint64_t seed,
                                                                 const BlockFormat* format = nullptr);
 
-/// A tensor in host memory, at any address.
+/// A tensor in memory, at any address.
 struct TensorInMemory {
   TensorSpec tensor;
   std::span<const std::byte> bytes;
+  bool is_on_device = false;  ///< in memory of the device that reads it; otherwise of the host
 };
+/// Called by name when a tensor is finished, once: returns its elements in host memory from then on. Nothing if they
+/// are gone: reading them then throws Error.
+using FinishTensor = std::function<std::optional<std::span<const std::byte>>(const std::string& name)>;
 /// `owner`, or else the caller, keeps the memory alive. Throws Error for a tensor with another number of bytes.
 [[nodiscard]] std::shared_ptr<TensorSource> tensors_in_memory(std::vector<TensorInMemory> tensors,
-                                                              std::shared_ptr<const void> owner);
+                                                              std::shared_ptr<const void> owner,
+                                                              FinishTensor finish = {});
 
 /// A tensor of a network that a source holds under another name: rows of it in order. One range is a view of the
 /// source; several ranges, and a transposed matrix, are copied.

@@ -142,7 +142,7 @@ void require_fit(const Program& program, const FittedRequest& request, const Wei
                  const Backend& backend) {
   const MemoryNeed need = program_need(program, request, weights);
   const std::size_t available = request.limit != 0 ? request.limit : memory_for(backend, weights);
-  if (need.total() + request.other_stages <= available) return;
+  if (need.total() + request.other_stages <= available + need.freed) return;
   const DeviceProperties device = backend.properties();
   const std::string of_stage = request.stage.empty() ? "it" : fmt::format("its stage {}", request.stage);
   std::string sentence =

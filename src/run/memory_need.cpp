@@ -104,6 +104,7 @@ MemoryNeed memory_need_alone(const Program& program, const WeightStore& weights)
   for (const WeightUse& use : program.weights) need.weights += backend.reserved_size(use.bytes);
   const LoadNeed load = weights.need_of(program);
   need.held = need.weights - load.weights;
+  need.freed = load.freed;
   // The arena exists while weights are loaded; buffers allocated during a run do not.
   const std::size_t then = program.has_arena ? load.weights : load.weights + need.activations;
   need.loading = load.peak - std::min(load.peak, then);

@@ -19,6 +19,7 @@ struct MemoryNeed {
   std::size_t inputs = 0;   ///< and counters
   std::size_t loading = 0;  ///< additional peak while weights are folded
   std::size_t held = 0;     ///< the part of the weights that is in the store
+  std::size_t freed = 0;    ///< of other memory on the device, while weights are loaded
 
   [[nodiscard]] std::size_t total() const { return weights + activations + state + inputs + loading; }
 };

@@ -120,6 +120,11 @@ void Session::set_input_bytes(std::string_view name, std::span<const std::byte> 
   if (Session* const setup = setup_with(name)) setup->set_input_bytes(name, bytes);
 }
 
+void Session::fill_input(std::string_view name, const std::function<void(DevicePointer to)>& fill) {
+  if (const DevicePointer to = given_pointer(require(ValueKind::kInput, name))) fill(to);
+  if (Session* const setup = setup_with(name)) setup->fill_input(name, fill);
+}
+
 void Session::set_input_part(std::string_view name, std::int64_t index, const DeviceTensor& part) {
   write_part(require(ValueKind::kInput, name), "input", index, part);
   if (Session* const setup = setup_with(name)) setup->set_input_part(name, index, part);

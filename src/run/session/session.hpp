@@ -53,6 +53,8 @@ class Session {
   void set_input(std::string_view name, const HostTensor& tensor);
   /// The same from dense bytes of the input's own dtype, which may be unaligned.
   void set_input_bytes(std::string_view name, std::span<const std::byte> bytes);
+  /// Calls `fill` with the input's memory, to submit what writes it to the session's stream.
+  void fill_input(std::string_view name, const std::function<void(DevicePointer to)>& fill);
   /// Copies `part` [n, ...], which must be complete, to the n indices from `index` on along the outermost axis of the
   /// input. Throws Error for another dtype or shape.
   void set_input_part(std::string_view name, std::int64_t index, const DeviceTensor& part);

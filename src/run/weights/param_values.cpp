@@ -112,6 +112,22 @@ std::span<const std::byte> ParamValues::bytes(const std::string& param, DType dt
   return tensor.checkpoint->bytes(tensor.name);
 }
 
+std::optional<std::span<const std::byte>> ParamValues::device_bytes(const std::string& param) const {
+  if (replacement(param) != nullptr) return std::nullopt;
+  const Tensor tensor = find(param);
+  return tensor.checkpoint->device_bytes(tensor.name);
+}
+
+bool ParamValues::is_freed(const std::string& param) const {
+  const Tensor tensor = find(param);
+  return tensor.checkpoint->is_freed(tensor.name);
+}
+
+void ParamValues::finish(const std::string& param) const {
+  const Tensor tensor = find(param);
+  tensor.checkpoint->finish(tensor.name);
+}
+
 void ParamValues::release(const std::string& param) const {
   if (replacement(param) != nullptr) return;
   const Tensor tensor = find(param);

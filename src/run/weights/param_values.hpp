@@ -42,6 +42,11 @@ class ParamValues {
   /// Its elements without updates as a param of that dtype, row-major, possibly unaligned; valid until release(param),
   /// or until the param changes. Blocks are a param of bytes.
   [[nodiscard]] std::span<const std::byte> bytes(const std::string& param, DType dtype) const;
+  /// Its elements in memory of the device, if the checkpoint has them there (TensorSource::device_bytes).
+  [[nodiscard]] std::optional<std::span<const std::byte>> device_bytes(const std::string& param) const;
+  /// Whether its checkpoint will free the tensor's memory when it is finished, and tells it that it is.
+  [[nodiscard]] bool is_freed(const std::string& param) const;
+  void finish(const std::string& param) const;
   /// Releases the checkpoint memory of bytes(param); it can be requested again.
   void release(const std::string& param) const;
 

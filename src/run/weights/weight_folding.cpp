@@ -21,6 +21,11 @@ std::span<const std::byte> FoldingInput::elements(const ParamValues& params) con
 void FoldingInput::write(const ParamValues& params, Backend& backend, Stream& stream, DevicePointer to) const {
   const std::optional<NormalStream> drawn = param.empty() ? std::nullopt : params.normal_stream(param);
   if (drawn) return backend.fill_normal(stream, to, type.dtype, static_cast<std::uint64_t>(type.shape.numel()), *drawn);
+  if (const auto there = param.empty() ? std::nullopt : params.device_bytes(param)) {
+    // Read only.
+    const DevicePointer from{.buffer = const_cast<std::byte*>(there->data())};
+    return backend.copy_on_device(stream, to, from, type.bytes());
+  }
   backend.copy_from_host(stream, to, elements(params).data(), type.bytes());
   finish_reading(params);
 }
@@ -168,15 +173,8 @@ void WeightFolding::copy_param(const ParamValues& params, Backend& backend, Stre
 void WeightFolding::run_program(std::shared_ptr<const Program> program, const ParamValues& params, Backend& backend,
                                 const std::shared_ptr<Stream>& stream, const Place& place) const {
   Session session(std::move(program), backend, stream);
-  for (const FoldingInput& input : inputs(params)) {
-    if (const std::optional<NormalStream> drawn =
-            input.param.empty() ? std::nullopt : params.normal_stream(input.param)) {
-      session.set_input_normal(input.name, *drawn);
-    } else {
-      session.set_input_bytes(input.name, input.elements(params));
-      input.finish_reading(params);
-    }
-  }
+  for (const FoldingInput& input : inputs(params))
+    session.fill_input(input.name, [&](DevicePointer to) { input.write(params, backend, *stream, to); });
   session.submit();
   session.release_inputs();  // the dense weight remains, and then its packed form in addition
   for (std::size_t i = 0; i < made_.size(); ++i)

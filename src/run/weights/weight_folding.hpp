@@ -26,13 +26,15 @@ struct FoldingInput {
   std::span<const std::byte> bytes = {};  ///< of a factor
   float scale = 0;                        ///< of a term, for an input that is neither
 
-  /// Its elements on the host; those of a param are in `params`.
-  [[nodiscard]] std::span<const std::byte> elements(const ParamValues& params) const;
-  /// Submits the copy or the random fill of its elements to `to`.
+  /// Submits the copy or the random fill of its elements to `to`; those of a param are in `params`.
   void write(const ParamValues& params, Backend& backend, Stream& stream, DevicePointer to) const;
   /// Called after its elements have been read: releases the memory of a param. Throws Error if the file has been
   /// truncated meanwhile.
   void finish_reading(const ParamValues& params) const;
+
+ private:
+  /// Its elements on the host.
+  [[nodiscard]] std::span<const std::byte> elements(const ParamValues& params) const;
 };
 
 /// Programs that fold weights. Equal foldings of params of the same types, such as those of a network's layers, share
@@ -56,6 +58,12 @@ class WeightFolding {
   WeightFolding(const Program& program, std::span<const WeightUse* const> uses);
 
   [[nodiscard]] bool depends_on(std::span<const std::string> params) const;
+  struct Param {
+    std::string name;
+    TensorType type;
+  };
+  /// The params that it reads.
+  [[nodiscard]] const std::vector<Param>& params() const noexcept { return params_; }
   /// Whether it may be needed again: a weight is still held, and depends on params or can be unloaded.
   [[nodiscard]] bool is_needed() const;
   /// Its weights that are still held.
@@ -80,10 +88,6 @@ class WeightFolding {
   void take_made(std::span<const WeightHandle> wanted, const Session& session, Backend& backend, Stream& stream) const;
 
  private:
-  struct Param {
-    std::string name;
-    TensorType type;
-  };
   struct Made {
     std::string output;  ///< of the program
     std::size_t bytes = 0;

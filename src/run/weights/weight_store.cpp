@@ -65,7 +65,7 @@ void WeightStore::load(const Program& program) {
 /// The host runs ahead of the device: while one weight is folded, the next is being copied.
 void WeightStore::reload(const Program& program) {
   for (const WeightUse& use : program.weights) take_up(use);
-  for (const Uses& uses : list_uses(program, is_missing)) fold(program, uses);
+  fold_missing(program);
   std::vector<WeightHandle> away;
   for (const WeightUse& use : program.weights)
     if (WeightHandle known = weight(use); !known->is_loaded()) away.push_back(std::move(known));
@@ -115,11 +115,15 @@ void WeightStore::unload(const Program& program, std::size_t at_least, const Pro
 LoadNeed WeightStore::need_of(const Program& program) const {
   LoadNeed need;
   const bool has_host_copies = backend_.properties().target.device->has_own_memory;
+  std::set<std::string> freed;
   for (const Uses& uses : list_uses(program, is_not_loaded)) {
     const bool is_packed = std::ranges::any_of(uses, [](const WeightUse* use) { return use->packer != nullptr; });
     std::size_t made = 0;
     for (const WeightUse* use : uses) made += backend_.reserved_size(use->bytes);
-    const std::size_t folding = folding_bytes(WeightFolding(program, uses).graph(params_), made, is_packed);
+    const WeightFolding weights(program, uses);
+    const std::size_t folding = folding_bytes(weights.graph(params_), made, is_packed);
+    for (const auto& [param, type] : weights.params())
+      if (params_.is_freed(param) && freed.insert(param).second) need.freed += type.bytes();
     need.peak = std::max(need.peak, need.weights + folding);
     // A weight that is folded again, as on a CPU, has its memory back before that.
     const bool is_folded_again =
@@ -192,8 +196,38 @@ WeightHandle WeightStore::find(const WeightUse& use) const {
   return dropped == dropped_.end() ? nullptr : dropped->second.lock();
 }
 
-void WeightStore::fold(const Program& program, const Uses& uses) {
-  WeightFolding folding(program, uses);
+/// Tells checkpoints which tensors are finished, a few at a time, so that their memory can be freed in between.
+void WeightStore::fold_missing(const Program& program) {
+  constexpr std::size_t kFinishedBytes = std::size_t{64} << 20;
+  const std::vector<Uses> groups = list_uses(program, is_missing);
+  std::vector<WeightFolding> foldings;
+  std::map<std::string, std::size_t> last_reader;
+  for (const Uses& uses : groups) {
+    foldings.emplace_back(program, uses);
+    for (const auto& [param, type] : foldings.back().params())
+      if (params_.is_freed(param)) last_reader.insert_or_assign(param, foldings.size() - 1);
+  }
+  std::vector<std::string> finished;
+  std::size_t bytes = 0;
+  const auto finish = [&] {
+    if (finished.empty()) return;
+    stream_->synchronize();
+    for (const std::string& param : finished) params_.finish(param);
+    finished.clear();
+    bytes = 0;
+  };
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (const auto& [param, type] : foldings[g].params())
+      if (const auto last = last_reader.find(param); last != last_reader.end() && last->second == g)
+        finished.push_back(param);
+    for (const WeightUse* use : groups[g]) bytes += use->bytes;
+    fold(std::move(foldings[g]), groups[g]);
+    if (bytes >= kFinishedBytes) finish();
+  }
+  finish();
+}
+
+void WeightStore::fold(WeightFolding folding, const Uses& uses) {
   std::vector<WeightHandle> weights = folding.fold(params_, programs_, backend_, stream_);
   for (std::size_t i = 0; i < uses.size(); ++i)
     kept_.emplace(Key{uses[i]->key, uses[i]->layout}, std::move(weights[i]));

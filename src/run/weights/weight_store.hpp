@@ -31,6 +31,7 @@ struct LoadNeed {
   /// The maximum that folding one weight takes in addition. In any order, no more than `weights` plus this is needed
   /// at once.
   std::size_t transient = 0;
+  std::size_t freed = 0;  ///< of the checkpoints' own memory on the device, meanwhile
 };
 
 /// Folded weights on a device, which outlive programs. A weight is an expression over params of checkpoints (a cast,
@@ -117,7 +118,8 @@ class WeightStore {
   using Users = std::vector<std::shared_ptr<HeldWeights>>;
   [[nodiscard]] std::vector<Uses> list_uses(const Program& program,
                                             bool (*are_listed)(const WeightHandle& known)) const;
-  void fold(const Program& program, const Uses& uses);
+  void fold_missing(const Program& program);
+  void fold(WeightFolding folding, const Uses& uses);
   void fold_again(std::span<const std::string> params, const std::function<void(std::size_t)>& make_room = {});
   struct FoldingGroup;
   [[nodiscard]] std::vector<FoldingGroup> foldings_of(std::span<const std::string> params);
