@@ -403,11 +403,16 @@ class RowFusion {
     std::vector<Node> schedule;
     for (const std::size_t group : order)
       schedule.push_back(made[group].results.empty() ? std::move(old[group]) : std::move(made[group]));
-    graph_.set_nodes(std::move(schedule));
+    std::vector<ValueId> now(graph_.value_count(), kNoValue);  // by value: the one read in its place
     for (const auto& [from, to] : renamed) {
       HR_CHECK(graph_.type(from) == graph_.type(to));
-      graph_.replace_uses(from, to);
+      now[index_of(from)] = to;
+      graph_.replace_uses(from, to);  // by readers that are not nodes; the schedule is here
     }
+    for (Node& node : schedule)
+      for (ValueId& input : node.inputs)
+        if (now[index_of(input)] != kNoValue) input = now[index_of(input)];
+    graph_.set_nodes(std::move(schedule));
     return count;
   }
 
