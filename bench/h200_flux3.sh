@@ -9,11 +9,11 @@
 #
 #   bench/h200_flux3.sh HEADROOM OUT_DIR
 #
-# PARTS (requests caches limit memory reference matches) chooses what runs, MATCHES (a regular expression, all) which matches, ROUNDS (4) how
+# PARTS (requests caches limit memory reference reference-step matches) chooses what runs, MATCHES (a regular expression, all) which matches, ROUNDS (4) how
 # often a match alternates, SIZE (1024), STEPS and DEVICE (cuda) are for a trial. Needs python3 with Pillow, for `matches` also PyTorch,
 # diffusers 0.42 and transformers, and 60 GiB of the GPU's memory.
 set -euo pipefail
-headroom=$1 out=$2 parts=${PARTS:-requests caches limit memory reference matches} rounds=${ROUNDS:-4} size=${SIZE:-1024} device=${DEVICE:-cuda}
+headroom=$1 out=$2 parts=${PARTS:-requests caches limit memory reference reference-step matches} rounds=${ROUNDS:-4} size=${SIZE:-1024} device=${DEVICE:-cuda}
 here=$(cd "$(dirname "$0")/.." && pwd)
 source "$here/bench/peers/environment.sh"
 mkdir -p "$out"
@@ -111,6 +111,23 @@ PYTHON
     requests reference-fp8-hoist base "hoist,fp8,$without_hoist" 3 "$reference"
     requests reference-fp8 base "fp8,$without_hoist" 3 "$reference"
     ;;
+  reference-step)  # a step in 12 with `hoist`, without the setup before them, beside a pass of PyTorch's that computes all of it
+    rm -f "$out/pytorch-reference-step-"*.json
+    [[ -e $scratch/distilled-first-0.png ]] || requests distilled-first distilled lossless,fp8 1 "$(fields "$size" 1)"
+    for ((i = 0; i < 3; ++i)); do
+      echo "{\"prompt\": \"a red fox in snow\", \"seed\": $i, \"image\": \"$scratch/distilled-first-0.png\", \"guidance\": 1," \
+        "$(fields "$size" 12) \"out\": \"$scratch/step-$i.png\"}"
+    done >"$scratch/asked"
+    cat >"$scratch/step" <<SH
+"$headroom" run "$scratch/base" --prompts - ${random[*]} --opt "hoist,$without_hoist" --quiet <"$scratch/asked" |
+  sed 's#$scratch/##; s#^{#{"request":"reference-step",#' >>"$out/requests.jsonl"
+SH
+    tokens=$((size / 16))
+    python3 "$here/bench/peers/flux3_torch.py" transformer --device "$device" --dtype bf16 --compile-blocks --graph --trials 8 \
+      --attention _native_cudnn --size "${tokens}x$tokens" --reference "${tokens}x$tokens" --text-tokens 80 --rounds "$rounds" \
+      --save "$out/pytorch-reference-step-{round}.json" --beside "bash $scratch/step"
+    python3 "$here/bench/peers/share_plans.py" "$out/pytorch-reference-step-"*.json
+    ;;
   matches)
     tokens=$((size / 16))
     grid="--token-rows $tokens --token-columns $tokens"
@@ -123,7 +140,7 @@ PYTHON
     done
     ;;
   *)
-    echo "h200_flux3.sh: there is no part $part; there are requests, caches, limit, memory, reference and matches" >&2
+    echo "h200_flux3.sh: there is no part $part; there are requests, caches, limit, memory, reference, reference-step and matches" >&2
     exit 2
     ;;
   esac

@@ -91,10 +91,11 @@ def random_inputs(config, rows, columns, batch, text_tokens, device, dtype, gene
 
 class Fp8Linear(torch.nn.Module):
     """x W^T + b on FP8 tensor cores: E4M3, one dynamic scale for each row of x, one static scale for each row of W, fast
-    accumulation. torch.compile fuses the quantization with what comes before it. Rows are filled up to a multiple of 16, without which
-    cuBLASLt refuses a few."""
+    accumulation. torch.compile fuses the quantization with what comes before it. Rows are filled up to a multiple of 16 and to `least_rows`,
+    since cuBLASLt refuses a few; settle_rows() finds how many."""
 
     weight = None  # transformers' T5 would cast what comes in to its dtype
+    least_rows = 16
 
     def __init__(self, linear):
         super().__init__()
@@ -106,7 +107,8 @@ class Fp8Linear(torch.nn.Module):
 
     def forward(self, x):
         rows = x.reshape(-1, x.shape[-1])
-        count, missing = rows.shape[0], -rows.shape[0] % 16
+        count = rows.shape[0]
+        missing = max(self.least_rows - count, -count % 16)
         if missing:
             rows = torch.nn.functional.pad(rows, (0, 0, 0, missing))
         scale = rows.abs().amax(dim=1, keepdim=True).float().clamp(min=1e-12) / E4M3_MAX
@@ -114,6 +116,34 @@ class Fp8Linear(torch.nn.Module):
         result = torch._scaled_mm(quantized, self.quantized.t(), scale_a=scale, scale_b=self.weight_scale, bias=self.bias,
                                   out_dtype=x.dtype, use_fast_accum=True)
         return result[:count].reshape(*x.shape[:-1], -1)
+
+
+def settle_rows(model, dtype, device):
+    """Gives each Fp8Linear the least of 16, 32, 64, ... rows with which it runs, by running one of each size. Returns these by
+    (outputs, inputs)."""
+    least = {}
+    for module in model.modules():
+        if not isinstance(module, Fp8Linear):
+            continue
+        size = tuple(module.quantized.shape)
+        if size not in least:
+            least[size] = fewest_rows(module, torch.ones(1, size[1], dtype=dtype, device=device))
+        module.least_rows = least[size]
+    return least
+
+
+def fewest_rows(module, row):
+    refusal = None
+    for rows in (16, 32, 64, 128, 256):
+        module.least_rows = rows
+        try:
+            module(row)
+            if row.is_cuda:
+                torch.cuda.synchronize()
+            return rows
+        except RuntimeError as error:
+            refusal = error
+    raise SystemExit(f"no number of rows runs in FP8 with a weight of {tuple(module.quantized.shape)}: {refusal}")
 
 
 def merge_qkv(model):

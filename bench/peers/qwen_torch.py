@@ -8,9 +8,9 @@
 
 Random weights, as Headroom's stand-ins are. The text has no mask: diffusers' pipeline drops one that is all ones. --real-rope turns
 queries and keys by real tables in place of complex ones, which torch.compile cannot fuse. --fp8 computes the matmuls of tokens in the
-blocks in FP8 with a scale for each row, as torchao does. --guided-by N times classifier-free guidance as diffusers' pipeline has it: a pass
-of the prompt, one of a negative prompt of N tokens, and their combination. Everything else is as in flux_torch.py. Needs PyTorch, diffusers
-and numpy.
+blocks in FP8 with a scale for each row, as torchao does, few rows filled up to as many as cuBLASLt runs. --guided-by N times
+classifier-free guidance as diffusers' pipeline has it: a pass of the prompt, one of a negative prompt of N tokens, and their combination.
+Everything else is as in flux_torch.py. Needs PyTorch, diffusers and numpy.
 """
 
 import argparse
@@ -92,6 +92,8 @@ def random_model(args, device, dtype):
     model = random_network(args.config, device, dtype, args.seed)
     if args.fp8:
         flux_peer.quantize_fp8(model.transformer_blocks)
+        least = flux_peer.settle_rows(model, dtype, device)
+        print("least rows of FP8 matmuls, by outputs x inputs:", {f"{n}x{k}": rows for (n, k), rows in least.items()}, flush=True)
     model.set_attention_backend(args.attention)
     if args.real_rope:
         use_real_tables(model)

@@ -151,9 +151,16 @@ class Splitter {
     std::vector<Node> nodes = graph_.take_nodes(), staying;
     for (std::size_t i = 0; i < nodes.size(); ++i)
       if (!leaves_[i]) staying.push_back(std::move(nodes[i]));
+    std::vector<ValueId> now(graph_.value_count(), kNoValue);  // by value: the one read in its place
+    for (std::size_t i = 0; i < kept_.size(); ++i) {
+      ValueId& given = now[index_of(kept_[i])];
+      given = graph_.add_input(name_of_kept(i), graph_.type(kept_[i]));
+      graph_.replace_uses(kept_[i], given);  // by readers that are not nodes; the schedule is here
+    }
+    for (Node& node : staying)
+      for (ValueId& input : node.inputs)
+        if (now[index_of(input)] != kNoValue) input = now[index_of(input)];
     graph_.set_nodes(std::move(staying));
-    for (std::size_t i = 0; i < kept_.size(); ++i)
-      graph_.replace_uses(kept_[i], graph_.add_input(name_of_kept(i), graph_.type(kept_[i])));
   }
 
   static std::string name_of_kept(std::size_t i) { return fmt::format("kept.{}", i); }

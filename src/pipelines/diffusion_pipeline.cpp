@@ -56,20 +56,6 @@ HostTensor given_noise(const HostTensor& given, const Shape& of_one, Shape shape
   return noise;
 }
 
-}  // namespace
-
-JoinedTexts join_texts(Builder& builder, const Request& request, ValueId rows, std::int64_t channels) {
-  const std::vector<std::int64_t>& lengths = request.text_lengths;
-  if (std::ranges::adjacent_find(lengths, std::ranges::not_equal_to()) == lengths.end())
-    return {builder.reshape(rows, {request.batch(), request.longest_text(), channels})};
-  return {builder.reshape(rows, {1, builder.shape(rows)[0], channels}), lengths};
-}
-
-double number_up_to(double most, std::string_view what, double value) {
-  if (!(value >= 0 && value <= most)) fail_usage("{} is {}, expected 0 to {}", what, value, most);
-  return value;
-}
-
 void set_forward_inputs(Session& session, const std::map<std::string, HostTensor, std::less<>>& positions) {
   constexpr std::uint64_t kForwardSeed = 0;
   const Graph& graph = session.program().graph;
@@ -87,6 +73,20 @@ void set_forward_inputs(Session& session, const std::map<std::string, HostTensor
       fill_normal(tensor.as<float>(), kForwardSeed, stream++);
     session.set_input(value.name, tensor);
   }
+}
+
+}  // namespace
+
+JoinedTexts join_texts(Builder& builder, const Request& request, ValueId rows, std::int64_t channels) {
+  const std::vector<std::int64_t>& lengths = request.text_lengths;
+  if (std::ranges::adjacent_find(lengths, std::ranges::not_equal_to()) == lengths.end())
+    return {builder.reshape(rows, {request.batch(), request.longest_text(), channels})};
+  return {builder.reshape(rows, {1, builder.shape(rows)[0], channels}), lengths};
+}
+
+double number_up_to(double most, std::string_view what, double value) {
+  if (!(value >= 0 && value <= most)) fail_usage("{} is {}, expected 0 to {}", what, value, most);
+  return value;
 }
 
 HostTensor filled_tensor(Shape shape, double value) {
@@ -339,6 +339,25 @@ std::vector<TokenInput> DiffusionPipeline::reference_inputs(const Request& reque
   std::vector<TokenInput> inputs;
   for (std::size_t i = 0; i < request.references.size(); ++i) inputs.push_back({reference_name(i), 1});
   return inputs;
+}
+
+ForwardPass DiffusionPipeline::pass_over_tokens(const Request& request, std::int64_t text_tokens,
+                                                std::function<Graph(const RequestSize& size)> build,
+                                                Positions positions) const {
+  nlohmann::json subject = {{"pass", "forward"},
+                            {"batch", request.images},
+                            {"image_tokens", request.image_tokens()},
+                            {"text_tokens", text_tokens}};
+  if (!request.references.empty()) subject["reference_tokens"] = request.reference_tokens();
+  return {
+      .component = &denoiser(),
+      .request = std::move(subject),
+      .size = {.images = request.images,
+               .token_rows = request.token_rows,
+               .token_columns = request.token_columns,
+               .token_pixels = token_pixels()},
+      .build = std::move(build),
+      .set_inputs = [positions = std::move(positions)](Session& session) { set_forward_inputs(session, positions); }};
 }
 
 Graph DiffusionPipeline::build_denoise(const Request& request) const {

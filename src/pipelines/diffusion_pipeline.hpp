@@ -93,6 +93,14 @@ class DiffusionPipeline : public Pipeline {
   /// The same as inputs whose entries are tokens.
   [[nodiscard]] static std::vector<TokenInput> reference_inputs(const Request& request);
 
+  /// Tensors by input.
+  using Positions = std::map<std::string, HostTensor, std::less<>>;
+  /// A forward pass of a transformer over a request's image tokens and so many text tokens. Its inputs are these
+  /// positions, timesteps uniform in [0, 1), and normal values in all others.
+  [[nodiscard]] ForwardPass pass_over_tokens(const Request& request, std::int64_t text_tokens,
+                                             std::function<Graph(const RequestSize& size)> build,
+                                             Positions positions) const;
+
   [[nodiscard]] bool reads_text() const { return !readers_.empty(); }
   [[nodiscard]] const GenerationDefaults& defaults() const { return defaults_; }
 
@@ -143,10 +151,6 @@ struct JoinedTexts {
 
 /// Returns the value. Throws a usage Error that names `what` if the value is outside 0 to `most` or NaN.
 [[nodiscard]] double number_up_to(double most, std::string_view what, double value);
-
-/// Sets the inputs of a forward pass of a transformer: these positions, timesteps uniform in [0, 1), and normal values
-/// in all others.
-void set_forward_inputs(Session& session, const std::map<std::string, HostTensor, std::less<>>& positions);
 
 /// A tensor filled with the value.
 [[nodiscard]] HostTensor filled_tensor(Shape shape, double value);

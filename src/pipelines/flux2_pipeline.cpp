@@ -94,22 +94,8 @@ ForwardPass Flux2Pipeline::forward_pass(const Request& request) const {
                             {{"hidden_states", {size.images, tokens, config_.in_channels}},
                              {kFlux2Text, {size.images, text, config_.joint_attention_dim}}});
   };
-  nlohmann::json subject = {{"pass", "forward"},
-                            {"batch", request.images},
-                            {"image_tokens", request.image_tokens()},
-                            {"text_tokens", request.text_tokens}};
-  if (!request.references.empty()) subject["reference_tokens"] = request.reference_tokens();
-  return {.component = &denoiser(),
-          .request = std::move(subject),
-          .size = {.images = request.images,
-                   .token_rows = request.token_rows,
-                   .token_columns = request.token_columns,
-                   .token_pixels = token_pixels()},
-          .build = build,
-          .set_inputs = [request](Session& session) {
-            set_forward_inputs(session,
-                               {{"img_ids", flux2_image_ids(request)}, {"txt_ids", text_places(request.text_tokens)}});
-          }};
+  return pass_over_tokens(request, request.text_tokens, build,
+                          {{"img_ids", flux2_image_ids(request)}, {"txt_ids", text_places(request.text_tokens)}});
 }
 
 std::unique_ptr<Pipeline> make_flux2(PipelineParts parts, bool is_distilled) {

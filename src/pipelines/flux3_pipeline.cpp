@@ -123,23 +123,9 @@ ForwardPass Flux3Pipeline::forward_pass(const Request& request) const {
       shapes.emplace("image_cond_hidden_states", Shape{size.images, references, config_.cond_in_channels});
     return denoiser().build(pass_named(*denoiser().kind, has_references ? "forward-references" : "forward"), shapes);
   };
-  nlohmann::json subject = {
-      {"pass", "forward"}, {"batch", request.images}, {"image_tokens", request.image_tokens()}, {"text_tokens", text}};
-  if (has_references) subject["reference_tokens"] = request.reference_tokens();
-  const auto set_inputs = [request, text](Session& session) {
-    std::map<std::string, HostTensor, std::less<>> positions = {{"img_ids", flux3_image_ids(request)},
-                                                                {"txt_ids", text_places(text)}};
-    if (!request.references.empty()) positions.emplace("image_cond_ids", flux3_reference_ids(request));
-    set_forward_inputs(session, positions);
-  };
-  return {.component = &denoiser(),
-          .request = std::move(subject),
-          .size = {.images = request.images,
-                   .token_rows = request.token_rows,
-                   .token_columns = request.token_columns,
-                   .token_pixels = token_pixels()},
-          .build = build,
-          .set_inputs = set_inputs};
+  Positions positions = {{"img_ids", flux3_image_ids(request)}, {"txt_ids", text_places(text)}};
+  if (has_references) positions.emplace("image_cond_ids", flux3_reference_ids(request));
+  return pass_over_tokens(request, text, build, std::move(positions));
 }
 
 std::unique_ptr<Pipeline> make_flux3(PipelineParts parts) {

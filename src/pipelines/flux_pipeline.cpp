@@ -110,22 +110,9 @@ ForwardPass FluxPipeline::forward_pass(const Request& request) const {
                                .reference_tokens = reference},
                               denoiser().params());
   };
-  nlohmann::json subject = {{"pass", "forward"},
-                            {"batch", request.images},
-                            {"image_tokens", request.image_tokens()},
-                            {"text_tokens", request.text_tokens}};
-  if (request.reference_tokens() != 0) subject["reference_tokens"] = request.reference_tokens();
-  return {.component = &denoiser(),
-          .request = std::move(subject),
-          .size = {.images = request.images,
-                   .token_rows = request.token_rows,
-                   .token_columns = request.token_columns,
-                   .token_pixels = token_pixels()},
-          .build = build,
-          .set_inputs = [request, axes = axes()](Session& session) {
-            set_forward_inputs(session, {{"img_ids", make_image_ids(request, axes)},
-                                         {"txt_ids", HostTensor(DType::kF32, {request.text_tokens, axes})}});
-          }};
+  return pass_over_tokens(request, request.text_tokens, build,
+                          {{"img_ids", make_image_ids(request, axes())},
+                           {"txt_ids", HostTensor(DType::kF32, {request.text_tokens, axes()})}});
 }
 
 DiffusionKind kind_of(const PipelineParts& parts, const FluxConfig& config, bool is_kontext) {

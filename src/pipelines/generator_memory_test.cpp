@@ -1,11 +1,17 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "base/test_paths.hpp"
 #include "base/test_util.hpp"
+#include "passes/pass.hpp"
 #include "pipelines/generator.hpp"
+#include "plan/weight_key.hpp"
 #include "run/memory_need.hpp"
 #include "run/test_util.hpp"
 
@@ -69,6 +75,38 @@ INSTANTIATE_TEST_SUITE_P(Switches, MemoryNeedTest,
                            std::ranges::replace(name, ',', '_');
                            return name.empty() ? "baseline" : name;
                          });
+
+/// The keys of the weights that a GPU's denoise loop reads.
+std::set<std::string> weight_keys(const Pipeline& pipeline, const RequestOptions& options) {
+  Graph graph = pipeline.build_denoise(pipeline.resolve(options));
+  static_cast<void>(optimize(graph, options.switches, {.device = DeviceKind::kCuda, .compute_capability = 90}));
+  const std::vector<bool> is_weight = find_weight_values(graph);
+  const std::vector<int> producers = find_producers(graph);
+  std::set<std::string> keys;
+  for (const Node& node : graph.nodes())
+    for (const ValueId input : node.inputs)
+      if (is_weight[index_of(input)] && !is_weight[index_of(node.results[0])])
+        keys.insert(weight_key(graph, producers, input));
+  return keys;
+}
+
+/// Merged matmuls of modulations are a third of Qwen-Image's weights: they are the same ones for guided requests, whose
+/// texts have two lengths, and for others.
+TEST(MemoryNeed, IsOneSetOfWeightsForGuidedAndUnguidedRequests) {
+  const std::unique_ptr<Pipeline> pipeline =
+      open_pipeline((source_dir(kSourceDir) / "tests/goldens/pipelines/qwen-image").string());
+  RequestOptions options{
+      .token_rows = 2, .token_columns = 3, .steps = 2, .switches = SwitchSet::parse("lossless,bf16")};
+  options.text_lengths = {9};
+  const std::set<std::string> unguided = weight_keys(*pipeline, options);
+  options.has_negative_prompt = true;
+  options.text_lengths = {4, 9};
+  EXPECT_EQ(weight_keys(*pipeline, options), unguided);
+  const auto is_merged = [](const std::string& key) {
+    return key.find("img_mod.1.weight") != std::string::npos && key.find("txt_mod.1.weight") != std::string::npos;
+  };
+  EXPECT_TRUE(std::ranges::any_of(unguided, is_merged)) << "the case is about merged matmuls";
+}
 
 TEST(MemoryNeed, CountsWhatTheStoreHoldsAsThere) {
   LimitedBackend backend(1000);

@@ -107,22 +107,10 @@ ForwardPass QwenImagePipeline::forward_pass(const Request& request) const {
         {{"hidden_states", {size.images, size.token_rows * size.token_columns, config_.in_channels}},
          {kQwenText, {size.images, text, config_.joint_attention_dim}}});
   };
-  const auto set_inputs = [request](Session& session) {
-    set_forward_inputs(session,
-                       {{"img_ids", centred_positions(request.token_rows, request.token_columns)},
-                        {"txt_ids", text_positions(request.token_rows, request.token_columns, request.text_tokens)}});
-  };
-  return {.component = &denoiser(),
-          .request = {{"pass", "forward"},
-                      {"batch", request.images},
-                      {"image_tokens", request.image_tokens()},
-                      {"text_tokens", request.text_tokens}},
-          .size = {.images = request.images,
-                   .token_rows = request.token_rows,
-                   .token_columns = request.token_columns,
-                   .token_pixels = token_pixels()},
-          .build = build,
-          .set_inputs = set_inputs};
+  return pass_over_tokens(
+      request, request.text_tokens, build,
+      {{"img_ids", centred_positions(request.token_rows, request.token_columns)},
+       {"txt_ids", text_positions(request.token_rows, request.token_columns, request.text_tokens)}});
 }
 
 std::unique_ptr<Pipeline> make_pipeline_of(PipelineParts parts) {

@@ -89,19 +89,7 @@ ForwardPass ZImagePipeline::forward_pass(const Request& request) const {
         {{"hidden_states", {size.images, size.token_rows * size.token_columns, config_.token_channels()}},
          {kZImageText, {size.images, text, config_.cap_feat_dim}}});
   };
-  return {.component = &denoiser(),
-          .request = {{"pass", "forward"},
-                      {"batch", request.images},
-                      {"image_tokens", request.image_tokens()},
-                      {"text_tokens", request.text_tokens}},
-          .size = {.images = request.images,
-                   .token_rows = request.token_rows,
-                   .token_columns = request.token_columns,
-                   .token_pixels = token_pixels()},
-          .build = build,
-          .set_inputs = [request](Session& session) {
-            set_forward_inputs(session, {{"img_ids", z_image_ids(request)}});
-          }};
+  return pass_over_tokens(request, request.text_tokens, build, {{"img_ids", z_image_ids(request)}});
 }
 
 std::unique_ptr<Pipeline> make_pipeline_of_z_image(PipelineParts parts) {

@@ -3,6 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/files/hash.hpp"
@@ -45,32 +48,37 @@ std::string weight_key(const Graph& graph, const std::vector<int>& producers, Va
 }
 
 Graph weight_graph(const Graph& graph, std::span<const ValueId> values) {
-  std::vector<bool> is_needed(graph.value_count(), false);
-  for (const ValueId value : values) is_needed[index_of(value)] = true;
-  const auto makes_needed = [&](const Node& node) {
-    return std::ranges::any_of(node.results, [&](ValueId result) { return is_needed[index_of(result)]; });
-  };
-  for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node)
-    if (makes_needed(*node))
-      for (const ValueId input : node->inputs) is_needed[index_of(input)] = true;
+  // Follows the weights back to their params: a model has thousands of weights, and thousands of nodes in all.
+  const std::vector<int> producers = find_producers(graph);
+  std::set<int> nodes;                // in the order of the schedule
+  std::map<ValueId, ValueId> copies;  // of values that are needed, params in their order
+  std::vector<ValueId> open(values.begin(), values.end());
+  while (!open.empty()) {
+    const ValueId value = open.back();
+    open.pop_back();
+    const int producer = producers[index_of(value)];
+    if (producer < 0) {
+      HR_CHECK(graph.value(value).kind == ValueKind::kParam);
+      copies.emplace(value, kNoValue);
+    } else if (nodes.insert(producer).second) {
+      const std::vector<ValueId>& inputs = graph.nodes()[static_cast<std::size_t>(producer)].inputs;
+      open.insert(open.end(), inputs.begin(), inputs.end());
+    }
+  }
 
   Graph result("weight");
-  std::vector<ValueId> copies(graph.value_count(), kNoValue);
-  for (const ValueId param : graph.values_of(ValueKind::kParam))
-    if (is_needed[index_of(param)])
-      copies[index_of(param)] = result.add_input(graph.value(param).name, graph.type(param));
-  for (const Node& node : graph.nodes()) {
-    if (!makes_needed(node)) continue;
+  for (auto& [param, copy] : copies) copy = result.add_input(graph.value(param).name, graph.type(param));
+  for (const int index : nodes) {
+    const Node& node = graph.nodes()[static_cast<std::size_t>(index)];
     std::vector<ValueId> inputs;
-    for (const ValueId input : node.inputs) inputs.push_back(copies[index_of(input)]);
+    for (const ValueId input : node.inputs) inputs.push_back(copies.at(input));
     result.append(node.op, std::move(inputs), node.attributes, node.path, kTopRegion);
     for (std::size_t i = 0; i < node.results.size(); ++i) {
-      ValueId& copy = copies[index_of(node.results[i])];
-      copy = result.nodes().back().results[i];
+      const ValueId copy = copies[node.results[i]] = result.nodes().back().results[i];
       result.set_layout(copy, graph.type(node.results[i]).layout);
     }
   }
-  for (std::size_t i = 0; i < values.size(); ++i) result.add_output(std::to_string(i), copies[index_of(values[i])]);
+  for (std::size_t i = 0; i < values.size(); ++i) result.add_output(std::to_string(i), copies.at(values[i]));
   return result;
 }
 

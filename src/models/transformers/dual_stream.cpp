@@ -159,8 +159,11 @@ ValueId DualStream::feed_forward(std::string_view name, ValueId x) {
 std::pair<ValueId, ValueId> DualStream::block(const StreamNames& image_names, const StreamNames& text_names,
                                               ValueId image, ValueId text, ValueId temb) {
   const std::vector<ValueId> image_mod = modulations(image_names.modulation, temb, 6);
-  const ValueId text_temb = texts_.empty() ? temb : b_.slice(temb, 0, 0, 1);
-  return block(image_names, text_names, image, text, image_mod, modulations(text_names.modulation, text_temb, 6));
+  std::vector<ValueId> text_mod = modulations(text_names.modulation, temb, 6);
+  // Vectors are sliced, not temb: matmuls that read one value are merged, for texts of any lengths the same ones.
+  if (!texts_.empty())
+    for (ValueId& vector : text_mod) vector = b_.slice(vector, 0, 0, 1);
+  return block(image_names, text_names, image, text, image_mod, text_mod);
 }
 
 std::pair<ValueId, ValueId> DualStream::block(const StreamNames& image_names, const StreamNames& text_names,

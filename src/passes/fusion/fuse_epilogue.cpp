@@ -143,11 +143,30 @@ bool fuse_bias(Rewriter& r, const Node& node, std::size_t position) {
   return true;
 }
 
+/// "blocks.3.mlp" of "blocks.3.mlp.gate_proj"
+std::string_view module_of(const Node& node) {
+  return std::string_view(node.path).substr(0, std::min(node.path.rfind('.'), node.path.size()));
+}
+
+/// Whether the activation `node` of a linear gates another linear of the same x and module, without an epilogue.
+bool is_gate_of_linear(const Rewriter& r, const Node& node, const Node& linear) {
+  if (linear.op != Op::kLinear || node.inputs.size() != 1 || !linear.attributes[attr::kEpilogue].is_empty())
+    return false;
+  const std::vector<const Node*> readers = r.readers_from_here(node.results[0]);
+  if (readers.size() != 1 || readers.front()->op != Op::kMul) return false;
+  return std::ranges::any_of(readers.front()->inputs, [&](ValueId factor) {
+    const Node* const other = factor == node.results[0] ? nullptr : r.match_single_use(factor, Op::kLinear);
+    return other != nullptr && other->input(Role::kX) == linear.input(Role::kX) &&
+           other->attributes[attr::kEpilogue].is_empty() && module_of(*other) == module_of(linear);
+  });
+}
+
 /// Any op of one operand; one of several, unless the sum is of tokens.
 bool fuse_early(Rewriter& r, const Target& target, const Node& node, std::size_t position) {
   const Node* maker = r.single_use_producer(node.inputs[position]);
   if (maker == nullptr || !maker->attributes.has(attr::kEpilogue)) return false;
   if (node.inputs.size() > 1 && is_matmul(maker->op)) return false;
+  if (target.device->has_launches && is_gate_of_linear(r, node, *maker)) return false;
   const TensorType type = r.type(node.results[0]);
   if (!std::ranges::all_of(node.inputs, [&](ValueId operand) { return r.type(operand) == type; })) return false;
   const ValueId ended = end_with(r, target, *maker, node.op, position, [&](std::vector<ValueId>& inputs) {

@@ -32,6 +32,44 @@ constexpr std::string_view kImage = R"(graph g {
   output y = %6
 })";
 
+constexpr std::string_view kGatedLayer = R"(graph g {
+  input %x: f32[1, 3, 4]
+  param %gate: f32[6, 4]
+  param %up: f32[6, 4]
+  %0: f32[1, 3, 6] = linear(%x, %gate) @ mlp.gate_proj
+  %1: f32[1, 3, 6] = silu(%0) @ mlp
+  %2: f32[1, 3, 6] = linear(%x, %up) @ mlp.up_proj
+  %3: f32[1, 3, 6] = mul(%1, %2) @ mlp
+  output y = %3
+})";
+
+TEST(FuseEpilogue, LeavesTheActivationOfAGateToRowsWhereLaunchesCost) {
+  Graph graph = parse_graph(kGatedLayer);
+  EXPECT_EQ(run_pass("fuse-epilogue", graph, kGeneratingGpu).rewrites, 0);
+  EXPECT_EQ(run_pass("fuse-qkv", graph, kGeneratingGpu).rewrites, 1);
+  EXPECT_EQ(run_pass("fuse-rows", graph, kGeneratingGpu).rewrites, 1);
+  EXPECT_EQ(count_of(graph, Op::kLinear), 1);
+  EXPECT_EQ(count_of(graph, Op::kSilu) + count_of(graph, Op::kMul), 0);
+  EXPECT_LE(distance(interpret_on_random(graph, 7), interpret_on_random(parse_graph(kGatedLayer), 7)), 1e-6);
+}
+
+TEST(FuseEpilogue, TakesTheActivationOfAGateWhereLaunchesAreFree) {
+  Graph graph = parse_graph(kGatedLayer);
+  EXPECT_EQ(run_pass("fuse-epilogue", graph, kCapableCpu).rewrites, 1);
+}
+
+/// A factor of another module, or with other readers, is no matmul that fuse-qkv merges with the gate's.
+TEST(FuseEpilogue, TakesActivationsOfOtherProducts) {
+  for (const auto& [from, to] :
+       {std::pair{"linear(%x, %up) @ mlp.up_proj", "linear(%x, %up) @ attn.up_proj"},
+        std::pair{"output y = %3", "output y = %3\n  output z = %2"}, std::pair{"mul(%1, %2)", "mul(%1, %1)"}}) {
+    std::string text(kGatedLayer);
+    text.replace(text.find(from), std::string_view(from).size(), to);
+    Graph graph = parse_graph(text);
+    EXPECT_EQ(run_pass("fuse-epilogue", graph, kGeneratingGpu).rewrites, 1) << text;
+  }
+}
+
 TEST(FuseTokenEpilogue, AddsAnImageWhereTheMatmulIsStored) {
   const Graph graph = fuse_epilogues(kImage, 1);
   EXPECT_EQ(count_of(graph, Op::kAdd), 0);

@@ -182,6 +182,7 @@ bool fuse_shared_concat(Rewriter& r, const Target& target, const Node& concat) {
 
 PassOutcome fuse_group_norm(Graph& graph, const Target& target) {
   if (target.fusion == nullptr || !obstacle_to(Capability::kGeneratedKernels, target).empty()) return {};
+  if (std::ranges::find(graph.nodes(), Op::kGroupNorm, &Node::op) == graph.nodes().end()) return {};
   const auto rewrites_of = [&](bool (*fuse)(Rewriter&, const Target&, const Node&)) {
     return rewrite_each(graph, [&](Rewriter& r, const Node& node) { return fuse(r, target, node); });
   };
