@@ -149,7 +149,7 @@ TEST_F(Hopper8Attention, TakesStridedOperands) {
 
 /// Others with another --gtest_random_seed.
 TEST_F(Hopper8Attention, AgreesForRandomProblems) {
-  std::mt19937 random(1 + static_cast<unsigned>(testing::UnitTest::GetInstance()->random_seed()));
+  std::mt19937 random(1 + static_cast<unsigned>(GTEST_FLAG_GET(random_seed)));
   const auto up_to = [&](std::int64_t most) { return std::uniform_int_distribution<std::int64_t>(1, most)(random); };
   for (int i = 0; i < 200; ++i) {
     const std::int64_t kv_heads = up_to(3);

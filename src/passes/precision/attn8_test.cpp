@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,6 +59,26 @@ TEST(Attn8, SharesQuantizedOperands) {
   EXPECT_EQ(run_pass("attn8", graph, kGeneratingGpu).rewrites, 2);
   EXPECT_EQ(std::ranges::count(graph.nodes(), Op::kQuantize, &Node::op), 2);
   EXPECT_EQ(std::ranges::count(graph.nodes(), Op::kQuantizeValues, &Node::op), 1);
+}
+
+TEST(Attn8, TakesFewerTokensInHeadsOf128) {
+  const auto rewrites = [](std::int64_t tokens, std::int64_t dim, std::string_view argument) {
+    Graph graph = parse_graph(fmt::format(R"(graph g {{
+      input %q: bf16[1, 2, {0}, {1}]
+      %1: bf16[1, 2, {0}, {1}] = attention(%q, %q, %q)
+      output y = %1
+    }})",
+                                          tokens, dim));
+    return run_pass("attn8", graph, kGeneratingGpu, argument).rewrites;
+  };
+  EXPECT_EQ(rewrites(1536, 128, ""), 1);
+  EXPECT_EQ(rewrites(1535, 128, ""), 0);
+  EXPECT_EQ(rewrites(4096, 64, ""), 1);
+  EXPECT_EQ(rewrites(4095, 64, ""), 0);
+  for (const std::int64_t dim : {64, 128}) {
+    EXPECT_EQ(rewrites(2000, dim, "e4m3:least=2000"), 1);
+    EXPECT_EQ(rewrites(2000, dim, "e4m3:least=2001"), 0);
+  }
 }
 
 TEST(Attn8, SaysWhatItLeaves) {

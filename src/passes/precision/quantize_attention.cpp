@@ -8,13 +8,14 @@
 // softmax, and what the keys have in common takes nothing of their 8 bits. It costs two more passes over the keys.
 //
 // Some attention is left unchanged, each with its reason in the outcome's notes: with a bias, a mask, causal order or
-// logsumexp; in other heads than those of 64 and 128; with fewer queries or keys than `least`, 4096 if it is not given:
-// fewer took no less time than in 16 bits (kernels/attention/hopper8.cu).
+// logsumexp; in other heads than those of 64 and 128; with fewer queries or keys than `least`. If that is not given, it
+// is 1536 in heads of 128 and 4096 in heads of 64, which gain less: fewer gained nothing in a whole pass.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,7 +33,7 @@ constexpr int kTokenAxis = 2;  // of [b, h, s, d]
 struct QuantizedAttentionForm {
   DType scores = DType::kI8;
   bool centers_keys = false;
-  std::int64_t least = 4096;  ///< queries and keys
+  std::optional<std::int64_t> given_least;  ///< queries and keys
 
   /// "", "i8" or "e4m3", either followed by ":keys=centered" and ":least=N"; throws a usage Error for anything else.
   explicit QuantizedAttentionForm(std::string_view text) {
@@ -47,8 +48,12 @@ struct QuantizedAttentionForm {
                          }},
                         {"least", [&](std::string_view number) {
                            constexpr std::int64_t kMost = 1 << 20;
-                           least = argument.whole("least", number, 0, kMost);
+                           given_least = argument.whole("least", number, 0, kMost);
                          }}});
+  }
+
+  [[nodiscard]] std::int64_t least(std::int64_t head_dim) const {
+    return given_least.value_or(head_dim == 128 ? 1536 : 4096);
   }
 };
 
@@ -93,7 +98,7 @@ class AttentionQuantization {
     if ((q.shape[3] != 64 && q.shape[3] != 128) || v[3] != q.shape[3])
       return fmt::format("heads of {} and {}, where 64 and 128 are taken", q.shape[3], v[3]);
     if (!(node.attributes[attr::kScale] > 0)) return "its scale is not above 0";
-    if (q.shape[kTokenAxis] < form_.least || v[kTokenAxis] < form_.least)
+    if (std::min(q.shape[kTokenAxis], v[kTokenAxis]) < form_.least(q.shape[3]))
       return fmt::format("too few to pay for quantizing: {} queries, {} keys", q.shape[kTokenAxis], v[kTokenAxis]);
     return {};
   }
