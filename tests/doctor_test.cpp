@@ -94,6 +94,8 @@ TEST_F(DoctorCommand, ExitsByTheChecksThatAreNamed) {
   const Outcome unknown = run(omp + "omp-spining");
   EXPECT_EQ(unknown.code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("--fail-on: 'omp-spining' is no check; did you mean 'omp-spinning'?"));
+  EXPECT_THAT(headroom("doctor --quick --fail-on zzz").err,
+              HasSubstr("'zzz' is no check; `headroom doctor --list` lists them"));
   const auto refused = [&](const std::string& arguments) {
     const Outcome outcome = headroom("doctor " + arguments);
     EXPECT_EQ(outcome.code, 2) << arguments;
@@ -145,7 +147,7 @@ TEST_F(DoctorCommand, PredictsAPlanOnOtherCardsByTheirDataSheets) {
   EXPECT_GT(on[1].at("least_ms"), on[0].at("least_ms")) << "a third of the bandwidth";
   const Outcome unknown = headroom("doctor fashion-flux --quick --on h10");
   EXPECT_EQ(unknown.code, 2);
-  EXPECT_THAT(unknown.err, HasSubstr("--on: 'h10' is no known card; there are b200, "));
+  EXPECT_THAT(unknown.err, HasSubstr("--on: 'h10' is no known card, there are b200, "));
 }
 
 TEST_F(DoctorCommand, ReadsATraceOfPytorch) {

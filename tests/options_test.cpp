@@ -239,6 +239,10 @@ TEST_F(OptionsTest, OtherResultsGoToStandardOutputWhereTheyAreFiles) {
   EXPECT_EQ(parse_json(timed.out, "stdout")["schema"], "headroom.result/1");
   const Outcome judged = headroom("bench " + tiny_ + small_ + "--trials 2 -q --processes 1 --out -");
   EXPECT_EQ(parse_json(judged.out, "stdout")["schema"], "headroom.result/1");
+  for (const char* command :
+       {"bench m --out - --format csv", "profile m --out - --format md", "compare a b --out - --format text"})
+    EXPECT_THAT(headroom(command).err, HasSubstr("--out - prints the JSON of the result file, and --format "))
+        << command;
   for (const char* command : {"ladder m --out -", "report r --out -", "convert m --out -"})
     EXPECT_THAT(headroom(command).err, HasSubstr("'-' is standard output; what can be written: a folder")) << command;
   EXPECT_THAT(headroom("sweep m --out -").err, HasSubstr("a sweep keeps its cells in a file"));

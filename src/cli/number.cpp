@@ -51,7 +51,7 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
 
 bool has_leading_zero(std::string_view text) {
   if (text.starts_with('-')) text.remove_prefix(1);
-  return text.size() > 1 && text.front() == '0';
+  return text.size() > 1 && text.front() == '0' && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 template <typename Whole>

@@ -102,6 +102,14 @@ TEST(Number, ListsMayHoldAWordForTheModelsOwn) {
               HasSubstr("--batch: 'own' is not a whole number from 1 to 100"));
 }
 
+TEST(Number, LeadingZerosAreNamedOnlyWhereTheyAreTheReason) {
+  CLI::Validator whole = whole_number(1, 100);
+  EXPECT_EQ(whole("007"), "'007' is not a whole number from 1 to 100, without leading zeros");
+  EXPECT_EQ(whole("-07"), "'-07' is not a whole number from 1 to 100, without leading zeros");
+  EXPECT_EQ(whole("0.5"), "'0.5' is not a whole number from 1 to 100");
+  EXPECT_EQ(whole("0x10"), "'0x10' is not a whole number from 1 to 100");
+}
+
 TEST(Number, AShareIsAPercentageOrAFraction) {
   const auto read = [](std::string text) {
     const std::string wrong = share()(text);

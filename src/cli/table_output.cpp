@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/output.hpp"
 #include "base/terminal.hpp"
+#include "cli/out_file.hpp"
 
 namespace headroom {
 
@@ -16,6 +17,15 @@ void add_table_options(CLI::App& command, TableOutput& output, const std::string
       ->type_name("FORMAT")
       ->excludes(json)
       ->capture_default_str();
+}
+
+bool take_standard_output(const CLI::App& command, std::string& out) {
+  if (!is_standard_output(out)) return false;
+  if (command.count("--format") > 0)
+    if (const auto format = command["--format"]->as<std::string>(); format != "json")
+      fail_usage("--out - prints the JSON of the result file, and --format {} something else: give one", format);
+  out.clear();
+  return true;
 }
 
 std::string fitted_text(const Printout& printout, int descriptor, bool has_format) {

@@ -16,6 +16,10 @@ struct TableOutput {
 /// output.
 void add_table_options(CLI::App& command, TableOutput& output, const std::string& json_help);
 
+/// Whether a result file's `out` is standard output, which prints what --json prints. `out` is then cleared. Throws a
+/// usage Error if --format asks for something else.
+[[nodiscard]] bool take_standard_output(const CLI::App& command, std::string& out);
+
 /// Prints to standard output; text is fitted to the width of the terminal (output_columns()).
 void print_tables(const Printout& printout, const TableOutput& output);
 /// The same for commands without --format.

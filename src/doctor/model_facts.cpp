@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/text/format.hpp"
 #include "ir/expand.hpp"
 #include "ir/op_definition.hpp"
 
@@ -199,8 +200,8 @@ void describe_work(const ModelFacts& facts, Printout& printout) {
   if (is_timed) describe_parts(facts, printout);
   const int layers = facts.attention_in_tiles + static_cast<int>(facts.attention_in_memory.size());
   if (layers > 0)
-    printout.add(fmt::format("attention: {} of {} layers tile by tile, with the switches {}\n",
-                             facts.attention_in_tiles, layers, facts.switches));
+    printout.add(fmt::format("attention: {} of {} tile by tile, with the switches {}\n", facts.attention_in_tiles,
+                             format_count(layers, "layer"), facts.switches));
   std::set<std::string> passed_over;
   for (const WorkFacts& work : facts.work)
     for (const auto& [kernel, reason] : work.passed_over)

@@ -383,6 +383,16 @@ TEST(SabotagedCpu, WithAColdPageCache) {
             fmt::format("read it once: cat {0}/unet/*.safetensors {0}/vae/*.safetensors >/dev/null", folder.native()));
 }
 
+TEST(SabotagedCpu, NamesFilesAsAShellTakesThem) {
+  MachineFacts facts;
+  const auto mend_of = [&](std::vector<fs::path> files) {
+    facts.model = ModelFiles{.files = std::move(files), .bytes = 1 << 20, .cached_bytes = 0};
+    return only_finding(run_checks(machine_checks(), facts), "page-cache-cold").mend;
+  };
+  EXPECT_EQ(mend_of({"my models/it's.gguf"}), R"(read it once: cat 'my models/it'\''s.gguf' >/dev/null)");
+  EXPECT_EQ(mend_of({"my models/a.gguf", "my models/b.gguf"}), "read it once: cat 'my models'/*.gguf >/dev/null");
+}
+
 TEST(SabotagedCpu, WithFilesWhosePagesAreNotKnown) {
   MachineFacts facts;
   facts.model = ModelFiles{.files = {"model.safetensors"}, .bytes = 1 << 20, .cached_bytes = {}};

@@ -1,10 +1,12 @@
 #include "pipelines/diffusion_pipeline.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/tensors/random.hpp"
+#include "base/text/format.hpp"
 #include "models/config.hpp"
 #include "pipelines/schedules/sampler_update.hpp"
 
@@ -28,6 +30,14 @@ std::int64_t in_range(const char* what, std::int64_t value, std::int64_t high) {
   return value;
 }
 
+/// Tokens along a side. They may follow from pixels, so an error has the range in both.
+std::int64_t tokens_in_range(const char* what, std::int64_t value, std::int64_t high, std::int64_t token_pixels) {
+  if (value < 1 || value > high)
+    fail_usage("{} is {}, expected 1 to {}, which are {} to {} pixels", what, value, high, token_pixels,
+               high * token_pixels);
+  return value;
+}
+
 /// Default prompts, as for a benchmark.
 std::vector<std::string> example_prompts() {
   return {"a red fox in snow", "an old lighthouse on a cliff at dusk, oil painting",
@@ -46,6 +56,9 @@ HostTensor random_prompts(const Shape& shape, std::span<const ImageRequest> imag
 std::string reference_name(std::size_t index) {
   return index == 0 ? std::string(kReference) : fmt::format("{}_{}", kReference, index + 1);
 }
+
+/// The least strength that leaves one step, rounded up to four digits so that it can be given.
+double least_strength(std::int64_t steps) { return std::ceil(1e4 / static_cast<double>(steps)) / 1e4; }
 
 /// The given noise of an image, converted to that shape, which has as many elements.
 HostTensor given_noise(const HostTensor& given, const Shape& of_one, Shape shape) {
@@ -136,11 +149,12 @@ Request DiffusionPipeline::resolve(const RequestOptions& options) const {
   const bool is_start = has_image && kind_.image_use == ImageUse::kStart;
   if (is_start && !autoencoder_) fail_usage("{} has no autoencoder, which an image to begin with takes", name());
   const std::int64_t most = kMaxPixelsAlongSide / (latents_along_token(kind_.form) * kDecoderPixels);
-  request.token_rows = in_range("the number of token rows",
-                                pick(options.token_rows, is_start ? options.references[0].rows : own.token_rows), most);
-  request.token_columns =
-      in_range("the number of token columns",
-               pick(options.token_columns, is_start ? options.references[0].columns : own.token_columns), most);
+  request.token_rows = tokens_in_range("the number of token rows",
+                                       pick(options.token_rows, is_start ? options.references[0].rows : own.token_rows),
+                                       most, token_pixels());
+  request.token_columns = tokens_in_range(
+      "the number of token columns",
+      pick(options.token_columns, is_start ? options.references[0].columns : own.token_columns), most, token_pixels());
   request.text_tokens = in_range("the number of text tokens", pick(options.text_tokens, own.text_tokens),
                                  reads_text() ? kind_.max_prompt : kMaxTextTokens);
   request.steps = in_range("the number of steps",
@@ -235,8 +249,8 @@ void DiffusionPipeline::resolve_strength(const RequestOptions& options, const Re
   if (!(request.strength > 0 && request.strength <= 1))
     fail_usage("the strength is {}, expected more than 0 to 1", request.strength);
   if (request.taken_steps() == 0)
-    fail_usage("a strength of {} leaves none of {} steps, expected at least {}", request.strength, request.steps,
-               1.0 / static_cast<double>(request.steps));
+    fail_usage("a strength of {} leaves none of {}, expected at least {}", request.strength,
+               format_count(request.steps, "step"), least_strength(request.steps));
   const auto [rows, columns] = request.references.front();
   if (rows != request.token_rows || columns != request.token_columns)
     fail_usage("the image that the loop begins with is {} x {} tokens, expected {} x {} as the one that is made", rows,

@@ -34,7 +34,8 @@ class Printer {
     for (const WeightUse& use : program_.weights) weight_bytes += use.bytes;
     const Target& target = program_.target;
     line("program {} for {} ({})", program_.graph.name(), name_of(target.device), target.device->describe(target));
-    line("  steps    {} launches, {} nodes without one", program_.steps.size(), program_.elided);
+    line("  steps    {}, {} without one", format_count(std::ssize(program_.steps), "launch"),
+         format_count(program_.elided, "node"));
     line("  weights  {} in {}", program_.weights.size(), format_bytes(weight_bytes));
     if (program_.has_arena)
       line("  arena    {}, {:.1f}% above the most that is live at once", format_bytes(program_.arena_bytes),

@@ -1,13 +1,16 @@
 #include "train/token_sequences.hpp"
 
 #include "base/error.hpp"
+#include "base/text/format.hpp"
 
 namespace headroom {
 namespace {
 
 std::int64_t sequences_of(std::span<const std::uint16_t> ids, std::int64_t tokens, std::string_view context) {
   const std::int64_t count = (std::ssize(ids) - tokens) / tokens;
-  if (count < 1) fail("{}: there are {} tokens, expected at least two sequences of {}", context, ids.size(), tokens);
+  if (count < 1)
+    fail("{}: it has {}, expected at least two sequences of {}", context, format_count(std::ssize(ids), "token"),
+         tokens);
   return count;
 }
 

@@ -71,7 +71,7 @@ TEST(TokenSequences, InOrderAreTheSameForEverySeed) {
 TEST(TokenSequences, NeedTokens) {
   const std::vector<std::uint16_t> ids = counted(15);
   EXPECT_THAT(error_of([&] { static_cast<void>(TokenSequences(ids, 8, 0)); }),
-              HasSubstr("there are 15 tokens, expected at least two sequences of 8"));
+              HasSubstr("it has 15 tokens, expected at least two sequences of 8"));
 }
 
 }  // namespace

@@ -58,7 +58,9 @@ std::string format_bytes(std::uint64_t bytes) {
 }
 
 std::string format_count(std::int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+  if (count == 1) return fmt::format("1 {}", noun);
+  const bool is_hissing = noun.ends_with("s") || noun.ends_with("ch") || noun.ends_with("sh") || noun.ends_with("x");
+  return fmt::format("{} {}{}", count, noun, is_hissing ? "es" : "s");
 }
 
 }  // namespace headroom

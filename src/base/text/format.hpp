@@ -15,7 +15,7 @@ namespace headroom {
 /// Memory in binary units: "512 B", "12.3 MiB".
 [[nodiscard]] std::string format_bytes(std::uint64_t bytes);
 
-/// A count with its noun: "1 step", "4 steps", for nouns with a plural in s.
+/// A count with its noun: "1 step", "4 steps", "1 launch", "2 launches": for nouns with a plural in s or es.
 [[nodiscard]] std::string format_count(std::int64_t count, std::string_view noun);
 
 struct Unit {

@@ -51,6 +51,9 @@ TEST(FormatCount, OfOneIsSingular) {
   EXPECT_EQ(format_count(0, "step"), "0 steps");
   EXPECT_EQ(format_count(1, "step"), "1 step");
   EXPECT_EQ(format_count(28, "step"), "28 steps");
+  EXPECT_EQ(format_count(1, "launch"), "1 launch");
+  EXPECT_EQ(format_count(2, "launch"), "2 launches");
+  EXPECT_EQ(format_count(3, "process"), "3 processes");
 }
 
 }  // namespace

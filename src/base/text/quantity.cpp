@@ -32,7 +32,7 @@ double parse_share(std::string_view text, std::string_view option) {
     const double share = quantity->unit == "%" ? quantity->value / 100 : quantity->value;
     if (share > 0 && share < 1) return share;  // the smallest numbers are rounded to 0
   }
-  fail_usage("{}: '{}' is not a share such as 5% or 0.05", option, text);
+  fail_usage("{}: '{}' is not a share such as 5% or 0.05, above 0 and below 100%", option, text);
 }
 
 double parse_budget_ms(std::string_view text, std::string_view option) {

@@ -10,8 +10,8 @@
 #include "cli/commands/bench_options.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/number.hpp"
-#include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
+#include "cli/table_output.hpp"
 #include "measure/results/describe.hpp"
 #include "measure/work/asked_pass.hpp"
 #include "pipelines/examples.hpp"
@@ -139,10 +139,7 @@ void add_bench_command(CLI::App& app, ExitCode& exit_code) {
                   "Exit codes: 0 ok, 3 something regressed or a budget was missed, 4 inconclusive.",
                   examples::kShipped));
   command->callback([arguments, command, &exit_code] {
-    if (is_standard_output(arguments->save)) {
-      arguments->as_json = true;
-      arguments->save.clear();
-    }
+    if (take_standard_output(*command, arguments->save)) arguments->as_json = true;
     exit_code = bench_or_judge(*arguments, *command);
   });
 }

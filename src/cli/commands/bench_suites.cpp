@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/files/file.hpp"
@@ -58,17 +59,20 @@ void bench_small_cases(const BenchArguments& arguments, SmallSuite bench) {
 
 void list_benchmarks(const BenchArguments& arguments) {
   const std::string& suite = arguments.model.model;
-  const NameFilter filter(arguments.filter);
-  const auto list = [&](std::string_view of, const std::string& name) {
-    if (filter.takes(name)) print_out("{}{}\n", suite.empty() ? fmt::format("{}: ", of) : "", name);
-  };
   const DeviceKind device = find_device(arguments.model.device).kind;
+  std::vector<std::pair<std::string_view, std::string>> names;  // with their suite
   if (suite.empty() || suite == "models")
-    for (const ModelCase& one : list_model_cases(device->has_launches)) list("models", one.name());
+    for (const ModelCase& one : list_model_cases(device->has_launches)) names.emplace_back("models", one.name());
   if (suite.empty() || suite == "kernels")
-    for (const KernelCase& one : list_kernel_cases(device)) list("kernels", one.name);
+    for (const KernelCase& one : list_kernel_cases(device)) names.emplace_back("kernels", one.name);
   if (suite.empty() || suite == "bodies")
-    for (const BodyCase& one : list_body_cases()) list("bodies", one.name);
+    for (const BodyCase& one : list_body_cases()) names.emplace_back("bodies", one.name);
+  const NameFilter filter(arguments.filter);
+  std::vector<std::string> all;
+  for (const auto& [of, name] : names) all.push_back(name);
+  filter.check_takes_any(all, "benchmark");
+  for (const auto& [of, name] : names)
+    if (filter.takes(name)) print_out("{}{}\n", suite.empty() ? fmt::format("{}: ", of) : "", name);
 }
 
 void bench_kernel_suite(const BenchArguments& arguments) { bench_small_cases(arguments, bench_kernels); }

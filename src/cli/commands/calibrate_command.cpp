@@ -94,8 +94,8 @@ void calibrate(const CalibrateArguments& arguments) {
     fail_usage("--opt {}: calibration computes every step, so it takes no step cache", arguments.switches.list);
   if (is_standard_output(arguments.out)) fail_usage("--out -: a calibration is kept in a file; --json prints it");
   if (arguments.effort.probed_images > arguments.effort.images)
-    fail_usage("--probe-images {}: there are only {} images to take them from (--images)",
-               arguments.effort.probed_images, arguments.effort.images);
+    fail_usage("--probe-images {}: --images {} are all there are to take them from", arguments.effort.probed_images,
+               arguments.effort.images);
   const Engine engine = open_engine(arguments.model);
   const Pipeline& pipeline = *engine.pipeline;
   if (pipeline.has_random_weights()) fail_usage("what random weights compute says nothing of which steps to skip");

@@ -15,7 +15,6 @@
 #include "base/text/quantity.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/commands/verdict_outputs.hpp"
-#include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
 #include "cli/table_output.hpp"
 #include "measure/gates/budget_file.hpp"
@@ -146,11 +145,8 @@ void add_compare_command(CLI::App& app, ExitCode& exit_code) {
       "Example: headroom compare main.json branch.json --limit memory=5%,psnr=0.5dB\n"
       "         headroom compare results --budget budget.json --junit budget.xml\n"
       "Exit codes: 0 nothing is worse, 3 something regressed or missed its budget, 4 inconclusive.");
-  command->callback([arguments, &exit_code] {
-    if (is_standard_output(arguments->save)) {
-      arguments->output.format = "json";
-      arguments->save.clear();
-    }
+  command->callback([arguments, command, &exit_code] {
+    if (take_standard_output(*command, arguments->save)) arguments->output.format = "json";
     exit_code = compare(*arguments);
   });
 }

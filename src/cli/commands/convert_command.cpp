@@ -136,10 +136,10 @@ void convert(const ConvertArguments& arguments) {
     return;
   }
   print_out(
-      "wrote {}: {} of tensors, {:.3f} of {} in f32; {} modules compute in int8, {} more only keep their weights in "
-      "it\n",
-      arguments.out, format_bytes(made.bytes), ratio, format_bytes(made.fp32_bytes), made.computed.size(),
-      made.stored.size());
+      "wrote {}: {} of tensors, {:.3f} of {} in f32; {} int8, {} more only {} in it\n", arguments.out,
+      format_bytes(made.bytes), ratio, format_bytes(made.fp32_bytes),
+      format_count(std::ssize(made.computed), "module") + (made.computed.size() == 1 ? " computes in" : " compute in"),
+      made.stored.size(), made.stored.size() == 1 ? "keeps its weights" : "keep their weights");
 }
 
 }  // namespace

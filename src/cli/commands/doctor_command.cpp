@@ -70,8 +70,10 @@ void require_checks(const DoctorArguments& arguments) {
   std::vector<std::string> known;
   for (const doctor::CheckText& check : doctor::all_checks()) known.emplace_back(check.id);
   for (const std::string& id : arguments.fail_on) {
-    if (std::ranges::find(known, id) == known.end())
-      fail_usage("--fail-on: '{}' is no check{}", id, did_you_mean(id, known));
+    if (std::ranges::find(known, id) == known.end()) {
+      const std::string meant = did_you_mean(id, known);
+      fail_usage("--fail-on: '{}' is no check{}", id, meant.empty() ? "; `headroom doctor --list` lists them" : meant);
+    }
     if (is_among(doctor::trace_checks(), id) == arguments.trace.empty())
       fail_usage("--fail-on: '{}' is a check {}", id,
                  arguments.trace.empty() ? "of a trace: give --trace FILE" : "that --trace does not make");

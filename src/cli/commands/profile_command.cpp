@@ -13,7 +13,6 @@
 #include "cli/commands/profile_subject.hpp"
 #include "cli/common.hpp"
 #include "cli/number.hpp"
-#include "cli/out_file.hpp"
 #include "cli/output_name.hpp"
 #include "cli/phase_progress.hpp"
 #include "cli/table_output.hpp"
@@ -144,11 +143,8 @@ void add_profile_command(CLI::App& app) {
       fmt::format("Example: headroom profile {} --batch 10 --opt fast --threads 2\n"
                   "         headroom profile {}/vae --pass decode --height 512 --width 512",
                   examples::kShipped, examples::kFolder));
-  command->callback([arguments] {
-    if (is_standard_output(arguments->save)) {
-      arguments->output.format = "json";
-      arguments->save.clear();
-    }
+  command->callback([arguments, command] {
+    if (take_standard_output(*command, arguments->save)) arguments->output.format = "json";
     run_profile(*arguments);
   });
 }

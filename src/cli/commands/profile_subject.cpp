@@ -28,8 +28,9 @@ std::string ProfileSubject::describe_setup() const {
   if (is_setup || !generator || generator->setup() == nullptr) return {};
   const std::span<const StageRun> stages = generator->stages();
   const auto setup = std::ranges::find(stages, kSetupStage, &StageRun::name);
-  return fmt::format("before the loop its setup, of {} launches, takes {}: profile it by --pass {}\n",
-                     generator->setup()->program().steps.size(), format_ms(setup->milliseconds), kSetupStage);
+  return fmt::format("before the loop its setup, of {}, takes {}: profile it by --pass {}\n",
+                     format_count(std::ssize(generator->setup()->program().steps), "launch"),
+                     format_ms(setup->milliseconds), kSetupStage);
 }
 
 ProfileSubject prepare_request(const Engine& engine, const RequestOptions& options) {

@@ -101,7 +101,8 @@ void report(const ReportArguments& arguments) {
   std::vector<std::string_view> formats;
   for (const ChartFormat format : options.formats) formats.push_back(name_of(format));
   if (!formats.empty())
-    log.info("wrote {} charts as {} to {}", written.charts.size(), fmt::join(formats, ", "), arguments.out);
+    log.info("wrote {} as {} to {}", format_count(std::ssize(written.charts), "chart"), fmt::join(formats, ", "),
+             arguments.out);
   if (!written.tables.empty()) log.info("wrote {} of tables", format_count(std::ssize(written.tables), "file"));
   print_out("{}\n", written.dashboard.string());
 }

@@ -192,8 +192,8 @@ void run_sweep(const SweepArguments& arguments) {
   std::optional<Progress> progress;
   const auto show = [&](const SweepProgress& at) {
     if (!progress)
-      progress.emplace(fmt::format("{} cells", at.cells), kUnits, arguments.model.quiet, STDERR_FILENO,
-                       ProgressUnit::kPercent);
+      progress.emplace(format_count(static_cast<std::int64_t>(at.cells), "cell"), kUnits, arguments.model.quiet,
+                       STDERR_FILENO, ProgressUnit::kPercent);
     progress->set(static_cast<std::int64_t>(at.work_done * kUnits));
   };
   const ResultFile file =

@@ -74,7 +74,7 @@ void make_tokens(const TokensArguments& arguments) {
 void add_tokens_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("tokens", "turn text files into the tokens that `train` reads");
   const auto arguments = std::make_shared<TokensArguments>();
-  command->add_option("files", arguments->files, "text files in UTF-8, each one document")
+  command->add_option("FILES", arguments->files, "text files in UTF-8, each one document")
       ->required()
       ->type_name("FILES");
   command->add_option("--out", arguments->out, "file of tokens to write, in llm.c's format")

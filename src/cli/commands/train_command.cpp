@@ -166,7 +166,7 @@ void train(const TrainArguments& arguments) {
 void add_train_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("train", "train a language model on tokens, or an image model on images");
   const auto arguments = std::make_shared<TrainArguments>();
-  command->add_option("config", arguments->config, "the run: model, data, sizes, optimizer (JSON)")
+  command->add_option("CONFIG", arguments->config, "the run: model, data, sizes, optimizer (JSON)")
       ->required()
       ->type_name("CONFIG");
   command->add_option("--out", arguments->out, "folder for checkpoints and the log")

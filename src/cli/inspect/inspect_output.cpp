@@ -155,8 +155,8 @@ Printout inspect_tables(const WeightsListing& listing, std::size_t largest, cons
   for (const StoredTensor& tensor : listing.tensors) elements += tensor.shape.numel();
   std::string head;
   for (const std::filesystem::path& file : listing.files) head += printable_name(file.native()) + "\n";
-  head += fmt::format("{}, {}, {}, {} elements\n\n", listing.format, format_bytes(listing.file_bytes),
-                      format_count(std::ssize(listing.tensors), "tensor"), elements);
+  head += fmt::format("{}, {}, {}, {}\n\n", listing.format, format_bytes(listing.file_bytes),
+                      format_count(std::ssize(listing.tensors), "tensor"), format_count(elements, "element"));
   Printout printout;
   printout.add(std::move(head));
   const auto add = [&](Table table) {

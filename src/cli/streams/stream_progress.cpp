@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/output.hpp"
+#include "base/text/format.hpp"
 #include "measure/statistics/statistics.hpp"
 #include "measure/tables/table.hpp"
 
@@ -32,10 +33,10 @@ void StreamProgress::show(std::int64_t shown, std::int64_t dropped, const LiveVi
   for (const FrameTimes& times : view.times_after(shown - kLately).frames) latencies.push_back(times.latency_ms);
   if (latencies.empty()) return;
   std::ranges::sort(latencies);
-  const std::string line =
-      fmt::format("{} frames, {:.1f} in a second, from in to out {} (p99 {}){}", shown, view.counters().fps,
-                  format_ms(quantile_of_sorted(latencies, 0.5)), format_ms(quantile_of_sorted(latencies, 0.99)),
-                  dropped > 0 ? fmt::format(", {} dropped", dropped) : "");
+  const std::string line = fmt::format(
+      "{}, {:.1f} in a second, from in to out {} (p99 {}){}", format_count(shown, "frame"), view.counters().fps,
+      format_ms(quantile_of_sorted(latencies, 0.5)), format_ms(quantile_of_sorted(latencies, 0.99)),
+      dropped > 0 ? fmt::format(", {} dropped", dropped) : "");
   // Written directly, because write_output() removes control characters.
   const std::string text = is_terminal_ ? "\r\x1b[K" + line : line + "\n";
   on_line_ = is_terminal_;

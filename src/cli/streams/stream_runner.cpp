@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/interrupt.hpp"
+#include "base/text/format.hpp"
 
 namespace headroom {
 namespace stream_runner {
@@ -452,7 +453,10 @@ StreamEnd StreamRunner::run(const std::function<void(const LatencyLog& log)>& on
   StreamEnd end{.latency = {}, .input_error = shared_->input_error(), .is_interrupted = is_interrupted};
   if (shared_->shown() == 0) {
     if (is_interrupted) return end;
-    fail("{}", end.input_error.empty() ? "the input has no frame" : end.input_error);
+    if (!end.input_error.empty()) fail("{}", end.input_error);
+    const std::int64_t dropped = shared_->with_log([](const LatencyLog& log) { return log.dropped(); });
+    if (dropped > 0) fail("no frame was shown: {} came, and were dropped", format_count(dropped, "frame"));
+    fail("the input has no frame");
   }
   end.latency = shared_->with_log(
       [&](const LatencyLog& log) { return log.record(options_.fps, options_.drops, shared_->seconds()); });

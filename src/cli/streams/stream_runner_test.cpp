@@ -310,6 +310,17 @@ TEST_F(StreamRunnerTest, AStreamEndsWithItsCameraThoughItIsPaused) {
   EXPECT_EQ(end.latency.came, end.latency.shown + end.latency.dropped);
 }
 
+TEST_F(StreamRunnerTest, ACameraThatWasPausedThroughoutHadFrames) {
+  FrameStream stream(*model_, *backend_, weights_, options_of("lossless"));
+  LiveView view(facts_of(stream, "cpu", 0), controls_of(stream.request()));
+  StreamRunner runner(std::make_unique<ScriptedReader>(Script{.frames = 30}, ends_),
+                      std::make_unique<ScriptedWriter>(Script{}, ends_), stream, view, {.is_live = true});
+  StreamControls wish = view.controls();
+  wish.paused = true;
+  view.want(wish);
+  EXPECT_THAT(error_of([&] { (void)runner.run(); }), HasSubstr("no frame was shown: 30 frames came, and were dropped"));
+}
+
 TEST_F(StreamRunnerTest, WishesComeTrueBetweenFrames) {
   FrameStream stream(*model_, *backend_, weights_, options_of("lossless"));
   LiveView view(facts_of(stream, "cpu", 0), controls_of(stream.request()));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text/format.hpp"
 #include "doctor/checks/families.hpp"
 #include "measure/probes/nvml_library.hpp"
 
@@ -23,7 +24,7 @@ void find_build_without_cuda(const MachineFacts& facts, std::string_view id, Fin
       {.id = std::string(id),
        .severity = Severity::kWrong,
        .sentence = "The machine has an NVIDIA GPU, and this program was built without CUDA.",
-       .evidence = {{"/proc/driver/nvidia/gpus and NVML", fmt::format("{} GPUs", gpus), "a program built for GPUs"}},
+       .evidence = {{"/proc/driver/nvidia/gpus and NVML", format_count(gpus, "GPU"), "a program built for GPUs"}},
        .mend = "scripts/bootstrap.sh cuda && make",
        .cost = {.words = "everything runs on the CPU", .factor = {}}});
 }
@@ -98,7 +99,7 @@ void find_missing_nvml(const MachineFacts& facts, std::string_view id, Findings&
        .evidence = {{facts.nvml.is_found ? "nvmlInit_v2" : "dlopen of " + facts.nvml.library,
                      facts.nvml.is_found ? fmt::format("status {}", facts.nvml.status) : "not found",
                      facts.nvml.is_found ? "status 0" : "a file"},
-                    {"/proc/driver/nvidia/gpus", fmt::format("{} GPUs", facts.driver_gpus), "at least one"}},
+                    {"/proc/driver/nvidia/gpus", format_count(facts.driver_gpus, "GPU"), "at least one"}},
        .mend = !has_driver                ? "install NVIDIA's driver, or start the container with --gpus all"
                : !facts.container.empty() ? "start the container with -e NVIDIA_DRIVER_CAPABILITIES=compute,utility"
                                           : "install the driver's library libnvidia-ml.so.1 (Debian: libnvidia-ml1)",

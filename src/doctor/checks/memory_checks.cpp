@@ -1,8 +1,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "base/text/format.hpp"
 #include "doctor/checks/families.hpp"
@@ -62,12 +65,23 @@ void find_huge_pages_off(const MachineFacts& facts, std::string_view id, Finding
 
 namespace {
 
+/// A path as one word of a POSIX shell: in quotes if it has a character that a shell may not take as it is.
+std::string shell_word(const std::string& path) {
+  const bool is_plain = std::ranges::all_of(path, [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("/._-+=:,@%").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (is_plain) return path;
+  std::string quoted = "'";
+  for (const char c : path) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 /// "a/unet/*.safetensors a/vae/*.safetensors": every file, by its folder if there are several.
 std::string shell_words_of(std::span<const std::filesystem::path> files) {
-  if (files.size() == 1) return files.front().native();
+  if (files.size() == 1) return shell_word(files.front().native());
   std::set<std::string> patterns;
   for (const std::filesystem::path& file : files)
-    patterns.insert((file.parent_path() / ("*" + file.extension().native())).native());
+    patterns.insert(shell_word(file.parent_path().native()) + "/*" + file.extension().native());
   return fmt::format("{}", fmt::join(patterns, " "));
 }
 

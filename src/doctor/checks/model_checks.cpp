@@ -34,9 +34,9 @@ void find_scores_in_memory(const ModelFacts& facts, std::string_view id, Finding
   const std::size_t layers = facts.attention_in_memory.size();
   if (layers == 0) return;
   const auto whole = static_cast<std::size_t>(facts.attention_in_tiles) + layers;
-  std::vector<Evidence> evidence = {{"the plan: softmax over [batch, heads, queries, keys]",
-                                     some_of(facts.attention_in_memory),
-                                     fmt::format("attention in all {} layers", whole)}};
+  std::vector<Evidence> evidence = {
+      {"the plan: softmax over [batch, heads, queries, keys]", some_of(facts.attention_in_memory),
+       whole == 1 ? "attention in the one layer" : fmt::format("attention in all {} layers", whole)}};
   if (!facts.asked_for_flash)
     evidence.push_back({"switches", facts.switches, "with flash"});
   else

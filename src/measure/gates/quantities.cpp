@@ -131,8 +131,8 @@ Limits parse_limits(std::string_view list, std::string_view option) {
     const std::string_view name = entry.substr(0, equals), value = entry.substr(equals + 1);
     const QuantityInfo* info = find_quantity(name);
     if (info == nullptr)
-      fail_usage("{}: no quantity '{}'{}; there are {}", option, name,
-                 did_you_mean(std::string(name), quantity_names()), fmt::join(quantity_names(), ", "));
+      fail_usage("{}: no quantity '{}', there are {}{}", option, name, fmt::join(quantity_names(), ", "),
+                 did_you_mean(std::string(name), quantity_names()));
     if (std::ranges::find(seen, info->quantity) != seen.end())
       fail_usage("{}: {} has two limits, expected one", option, name);
     seen.push_back(info->quantity);

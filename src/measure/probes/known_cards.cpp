@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "base/text/nearest.hpp"
 #include "measure/probes/prediction.hpp"
 
 namespace headroom {
@@ -46,9 +47,10 @@ const KnownCard* card_of(std::string_view name) {
 const KnownCard& card_named(std::string_view key) {
   const auto found = std::ranges::find(kCards, key, &KnownCard::key);
   if (found != kCards.end()) return *found;
-  std::vector<std::string_view> keys;
-  for (const KnownCard& card : known_cards()) keys.push_back(card.key);
-  fail_usage("--on: '{}' is no known card; there are {}", key, fmt::join(keys, ", "));
+  std::vector<std::string> keys;
+  for (const KnownCard& card : known_cards()) keys.emplace_back(card.key);
+  fail_usage("--on: '{}' is no known card, there are {}{}", key, fmt::join(keys, ", "),
+             did_you_mean(std::string(key), keys));
 }
 
 CardPrediction predict_on(const KnownCard& card, const Program& program) {

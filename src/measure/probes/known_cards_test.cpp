@@ -30,7 +30,7 @@ TEST(KnownCards, AreFoundByTheNameThatTheDriverGives) {
   EXPECT_EQ(card_of("NVIDIA L40"), nullptr);
   EXPECT_EQ(card_of(""), nullptr);
   EXPECT_THAT(error_of([] { static_cast<void>(card_named("h10")); }),
-              HasSubstr("'h10' is no known card; there are b200, "));
+              HasSubstr("'h10' is no known card, there are b200, "));
 }
 
 TEST(KnownCards, HaveRatesThatAgree) {

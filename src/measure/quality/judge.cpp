@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/text/format.hpp"
 
 namespace headroom {
 
@@ -66,7 +67,7 @@ Judgement judge(ClassifierJudge& classifier, const Pipeline& pipeline, Generator
 }
 
 std::vector<QualityRecord> quality_records(const Judgement& judged, const Judgement* base) {
-  const std::size_t count = judged.is_right.size();
+  const std::string images = format_count(std::ssize(judged.is_right), "image");
   std::vector<QualityRecord> records;
   const auto add = [&](const char* metric, std::string against, const Estimate& estimate) {
     records.push_back({.metric = metric,
@@ -75,11 +76,10 @@ std::vector<QualityRecord> quality_records(const Judgement& judged, const Judgem
                        .interval = estimate.interval,
                        .note = {}});
   };
-  add("accuracy", fmt::format("labels of {} images", count), judged.accuracy);
-  add("frechet_distance", fmt::format("classifier features of the test set, {} images", count),
-      frechet_estimate(judged.frechet));
+  add("accuracy", "labels of " + images, judged.accuracy);
+  add("frechet_distance", "classifier features of the test set, " + images, frechet_estimate(judged.frechet));
   if (base == nullptr) return records;
-  const std::string against = fmt::format("baseline, {} images, same seeds", count);
+  const std::string against = "baseline, " + images + ", same seeds";
   add("accuracy_difference", against, accuracy_difference(base->is_right, judged.is_right));
   add("frechet_difference", against, frechet_difference(base->frechet, judged.frechet));
   return records;

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/files/file_lock.hpp"
 #include "base/files/hash.hpp"
+#include "base/text/format.hpp"
 #include "base/text/json.hpp"
 #include "passes/step_caches/step_cache_options.hpp"
 
@@ -35,7 +36,7 @@ bool is_same(const CalibratedRequest& a, const CalibratedRequest& b) {
 
 /// "28 steps of euler, 16 x 16 tokens, guidance 3.5"
 std::string describe(const CalibratedRequest& request) {
-  return fmt::format("{} steps of {}{}, {} x {} tokens, guidance {}{}", request.steps, request.sampler,
+  return fmt::format("{} of {}{}, {} x {} tokens, guidance {}{}", format_count(request.steps, "step"), request.sampler,
                      request.shift ? fmt::format(":shift={}", *request.shift) : "", request.token_rows,
                      request.token_columns, request.guidance_scale,
                      request.true_cfg_scale > 1 ? fmt::format(" (two passes: {})", request.true_cfg_scale) : "");

@@ -22,7 +22,8 @@ class DiffusionStream final : public StreamModel {
  public:
   explicit DiffusionStream(const DiffusionPipeline& pipeline) : pipeline_(pipeline) {
     if (pipeline.kind_.form != LatentForm::kImage || pipeline.image_use() != ImageUse::kStart)
-      fail_usage("{} does not begin with an image, as the frames of a stream are", pipeline.name());
+      fail_usage("{} makes no image from another: a stream takes a Stable Diffusion or a LiveStreamUNet",
+                 pipeline.name());
     if (!pipeline.autoencoder_)
       fail_usage("{} is a denoiser alone: a stream takes the folder that holds its pipeline's model_index.json",
                  pipeline.name());

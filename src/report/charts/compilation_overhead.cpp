@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/text/format.hpp"
 #include "measure/statistics/statistics.hpp"
 #include "measure/tables/table.hpp"
 #include "report/charts/charts.hpp"
@@ -218,11 +219,9 @@ Drawn compilation_overhead(const Dataset& dataset) {
                 .notes = {},
                 .height = height_of_bars(names_of_starts(starts)) + 76};
     const auto [fewest, most] = std::ranges::minmax(starts, {}, &Start::processes);
-    chart.notes.push_back(fmt::format("n = {} of each start, medians.",
-                                      most.processes == 1 ? "1 process"
-                                      : fewest.processes == most.processes
-                                          ? fmt::format("{} processes", most.processes)
-                                          : fmt::format("{} to {} processes", fewest.processes, most.processes)));
+    chart.notes.push_back(fmt::format("n = {}{} of each start, medians.",
+                                      fewest.processes == most.processes ? "" : fmt::format("{} to ", fewest.processes),
+                                      format_count(static_cast<std::int64_t>(most.processes), "process")));
     chart.notes.emplace_back("What the first run takes beyond a later one is compiling, folding and capturing.");
     if (starts.size() > 1)
       chart.notes.emplace_back(

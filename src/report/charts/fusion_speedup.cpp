@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/text/format.hpp"
 #include "report/advice/switch_pairs.hpp"
 #include "report/charts/charts.hpp"
 #include "report/kernel_rates.hpp"
@@ -87,7 +88,8 @@ std::optional<Chart> draw_fused_kernels(const Dataset& dataset, const KernelSet&
               .option = dot_plot(dots, "how many times as fast as unfused", "axis_factor", 1, Finding::kAbove),
               .notes = dot_plot_notes(dots, 1, "faster", "slower"),
               .height = height_of_dots(dots)};
-  chart.notes.push_back(fmt::format("n = {} launches of each or more.", least));
+  chart.notes.push_back(
+      fmt::format("n = {} of each or more.", format_count(static_cast<std::int64_t>(least), "launch")));
   note_unsettled(chart.notes, unsettled);
   note_revisions(chart.notes, shown);
   return chart;

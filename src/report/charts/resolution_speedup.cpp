@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 
+#include "base/text/format.hpp"
 #include "report/charts/charts.hpp"
 #include "report/image_size.hpp"
 #include "report/plots/option.hpp"
@@ -191,10 +192,11 @@ bool is_in_pixels(const Sweep& sweep) {
                              [](const SweepPoint& point) { return pixels_of(point.scenario->subject).has_value(); });
 }
 
-std::size_t fewest_trials(const std::vector<const Measurement*>& shown) {
+/// "6 trials"
+std::string fewest_trials(const std::vector<const Measurement*>& shown) {
   std::size_t least = shown.front()->time().trials_ms.size();
   for (const Measurement* m : shown) least = std::min(least, m->time().trials_ms.size());
-  return least;
+  return format_count(static_cast<std::int64_t>(least), "trial");
 }
 
 }  // namespace
@@ -215,7 +217,7 @@ Drawn resolution_speedup(const Dataset& dataset) {
          .option = draw_factors(sweep, lines, factors),
          .notes = {"Each factor is on the baseline of its own size and run. Whiskers are its 95% interval; a "
                    "hollow point has none.",
-                   fmt::format("n = {} trials of each or more.", fewest_trials(shown))}});
+                   fmt::format("n = {} of each or more.", fewest_trials(shown))}});
     fit_sweep(drawn.charts.back());
     for (std::string& note : notes_on_places(sweep, lines, "{}")) drawn.charts.back().notes.push_back(std::move(note));
   }
@@ -251,7 +253,7 @@ Drawn resolution_fit(const Dataset& dataset) {
           fmt::format("{}: time scales with pixels^{}.", fitted.line->label, fitted.law.exponent_text()));
     chart.notes.push_back(
         fmt::format("Both axes are logarithmic. Exponents are of least squares with Student's 95% interval; 1 is "
-                    "proportional. n = {} trials of each point or more.",
+                    "proportional. n = {} of each point or more.",
                     fewest_trials(shown)));
     if (std::ranges::any_of(shown, [](const Measurement* m) { return m->unsettled.has_value(); }))
       chart.notes.emplace_back("Hollow points are unsettled, and no line is fitted to them.");

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/text/format.hpp"
 #include "report/advice/synergy.hpp"
 #include "report/charts/charts.hpp"
 #include "report/plots/dot_plot.hpp"
@@ -112,7 +113,8 @@ std::optional<Chart> draw_synergy(const LadderView& ladder, std::size_t index) {
   for (const Interaction& one : all)
     for (const RungView* rung : {one.alone, one.before, one.together})
       least = std::min(least, rung->measurement->time().trials_ms.size());
-  chart.notes.push_back(fmt::format("n = {} trials of each configuration or more.", least));
+  chart.notes.push_back(
+      fmt::format("n = {} of each configuration or more.", format_count(static_cast<std::int64_t>(least), "trial")));
   return chart;
 }
 

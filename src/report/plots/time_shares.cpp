@@ -78,6 +78,7 @@ std::string on_floor(const TimeShare& share, std::string_view format) {
 
 /// What was profiled.
 std::string_view whole_of(const Measurement& profiled) {
+  if (find_series(*profiled.result, "setup") != nullptr) return "setup";
   return find_series(*profiled.result, "forward") != nullptr ? "pass" : "request";
 }
 
