@@ -4,7 +4,8 @@ predictions.py --read FILE... -- ARGUMENTS: the same from what such runs printed
 
 Runs `PROGRAM doctor ARGUMENTS --json --run-switches 100` N times (3) and prints one JSON line a switch: the medians over rounds of its
 gain predicted by rates, by launches, and measured, and the stated errors; then one with the median and the worst error of the
-predicted times, and whether the three largest gains are in the measured order. ARGUMENTS are of a model: fashion-flux --device cpu.
+predicted times, and whether the three largest gains are the measured ones, and in their order. ARGUMENTS are of a model:
+fashion-flux --device cpu.
 """
 
 import json
@@ -56,6 +57,7 @@ def main():
     for way in ("by_rates", "by_launches"):
         errors = [off(row[way], row["measured"]) for row in rows]
         summary[way] = {"median_error": round(statistics.median(errors), 4), "worst_error": round(max(errors), 4),
+                        "top_three": set(first(way)) == set(first("measured")),
                         "top_three_in_order": first(way) == first("measured")}
     print(json.dumps(summary))
 

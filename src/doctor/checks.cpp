@@ -58,8 +58,8 @@ constexpr std::array kMachineChecks = {
     MachineCheck{
         {"huge-pages-off", "memory", "transparent huge pages are off", "`transparent_hugepage/enabled`", "`madvise`"},
         find_huge_pages_off},
-    MachineCheck{{"page-cache-cold", "memory", "over half of the model's files are not in memory", "`mincore`",
-                  "read the files once"},
+    MachineCheck{{"page-cache-cold", "memory", "over half of the model's files, and at least 64 MiB, are not in memory",
+                  "`mincore`", "read the files once"},
                  find_cold_page_cache},
     MachineCheck{{"shm-small", "memory", "`/dev/shm` has at most 64 MiB on a machine with several GPUs",
                   "`/proc/self/mountinfo`", "`--shm-size`"},

@@ -122,7 +122,7 @@ void describe_gpu(const GpuFacts& gpu, Lines& lines) {
               fmt::format("{:.0f} W, by default {:.0f} W", *gpu.power_limit_w, *gpu.default_power_limit_w));
   lines.add(name + " clock", of_most(gpu.clock_mhz, " MHz"));
   lines.add(name + " memory clock", of_most(gpu.memory_clock_mhz, " MHz"));
-  if (gpu.throttle) lines.add(name + " throttling", *gpu.throttle == 0 ? "none" : fmt::format("{:#x}", *gpu.throttle));
+  if (gpu.throttle) lines.add(name + " throttling", describe_throttle(*gpu.throttle));
   if (gpu.temperature_c) lines.add(name + " temperature", fmt::format("{} C", *gpu.temperature_c));
   if (gpu.ecc) lines.add(name + " ECC", *gpu.ecc ? "on" : "off");
   if (gpu.mig) lines.add(name + " MIG", *gpu.mig ? "on" : "off");

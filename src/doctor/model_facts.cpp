@@ -12,6 +12,7 @@
 #include "base/text/format.hpp"
 #include "ir/expand.hpp"
 #include "ir/op_definition.hpp"
+#include "measure/probes/floor.hpp"
 
 namespace headroom::doctor {
 namespace {
@@ -143,8 +144,10 @@ void describe_parts(const ModelFacts& facts, Printout& printout) {
 
 void describe_predictions(const ModelFacts& facts, Printout& printout) {
   if (facts.predictions.empty()) return;
-  printout.add(fmt::format(
-      "\nwhat each switch gains: the time of a {} without it / with it, predicted and measured\n\n", facts.step_name));
+  printout.add(
+      fmt::format("\nwhat each switch gains: the time of a {} without it / with it; predicted by rates of bytes and "
+                  "FLOPs,\nby the launches timed alone, and measured\n\n",
+                  facts.step_name));
   printout.add(to_table(facts.predictions));
   for (const SwitchPrediction& one : facts.predictions) {
     if (!one.declined.empty()) printout.add(fmt::format("{} would not apply: {}\n", one.name, one.declined));

@@ -59,6 +59,26 @@ TEST_F(ModelFactsTest, ScoresAreInMemoryWithoutFlash) {
   EXPECT_EQ(finding.mend, "--opt arena,fuse,flash");
 }
 
+TEST_F(ModelFactsTest, LeavingOutASwitchCostsWhatWasPredictedOrMeasured) {
+  ModelFacts facts = facts_with("arena", plain_cpu());
+  const auto finding = [&] { return only_finding(findings_of(facts), "scores-in-memory"); };
+  EXPECT_EQ(finding().cost.words, "memory that grows with the square of the tokens, and the time to move it");
+  SwitchPrediction& flash = facts.predictions.emplace_back();
+  flash.name = "flash";
+  flash.by_each = {.ms = 8, .factor = 1.25, .error = 0.04};
+  EXPECT_EQ(finding().cost.words, "a step takes 1.25 times as long as with flash (predicted, ±4%)");
+  EXPECT_EQ(finding().severity, Severity::kCould);
+  flash.measured = Estimate{.value = 1.5, .interval = {}};
+  EXPECT_EQ(finding().cost.words, "a step takes 1.50 times as long as with flash (measured)");
+  EXPECT_EQ(finding().cost.factor, 1.5);
+  EXPECT_EQ(finding().severity, Severity::kWrong);
+  flash.measured = Estimate{.value = 0.5, .interval = {}};
+  EXPECT_EQ(finding().cost.words, "nothing: a step takes no less time with flash (measured)");
+  EXPECT_EQ(finding().severity, Severity::kCould);
+  flash.declined = "no such attention";
+  EXPECT_EQ(finding().cost.factor, std::nullopt);
+}
+
 TEST_F(ModelFactsTest, AttentionIsInTilesWithFlash) {
   const ModelFacts facts = facts_with("arena,flash", plain_cpu());
   EXPECT_EQ(facts.attention_in_tiles, kLayers);

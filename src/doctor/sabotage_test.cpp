@@ -176,7 +176,7 @@ TEST_F(SabotagedGpu, HiddenByAnEmptyVariable) {
 TEST_F(SabotagedGpu, ThrottledByHeat) {
   const Finding finding = only_finding(findings_with("throttle=0x40,temperature=91"), "gpu-throttled");
   EXPECT_THAT(finding.sentence, HasSubstr("held down by heat"));
-  EXPECT_EQ(finding.evidence[0].value, "0x40");
+  EXPECT_EQ(finding.evidence[0].value, "hardware thermal slowdown (0x40)");
   EXPECT_EQ(finding.evidence[1].value, "345 MHz");
   EXPECT_EQ(finding.evidence[2].value, "91 C");
   EXPECT_DOUBLE_EQ(finding.cost.factor.value(), 1980.0 / 345);
@@ -365,7 +365,9 @@ TEST(SabotagedCpu, WithAColdPageCache) {
   EXPECT_THAT(ids_of(diagnose(sources)), IsEmpty()) << "what was just written is in memory";
   EXPECT_EQ(cached_bytes(model), std::uint64_t{1} << 20);
   fs::resize_file(model, 0);
-  fs::resize_file(model, 8 << 20);  // pages that nobody has read
+  fs::resize_file(model, 32 << 20);  // pages that nobody has read
+  EXPECT_THAT(ids_of(diagnose(sources)), IsEmpty()) << "too few to matter";
+  fs::resize_file(model, 128 << 20);
   const Finding finding = only_finding(diagnose(sources), "page-cache-cold");
   EXPECT_EQ(finding.severity, Severity::kCould);
   EXPECT_THAT(finding.evidence[0].source, HasSubstr("mincore of " + model.native()));
@@ -377,7 +379,7 @@ TEST(SabotagedCpu, WithAColdPageCache) {
     fs::create_directory(folder / part);
     sources.model_files.push_back(folder / part / "a.safetensors");
     std::ofstream(sources.model_files.back()) << "";
-    fs::resize_file(sources.model_files.back(), 8 << 20);
+    fs::resize_file(sources.model_files.back(), 64 << 20);
   }
   EXPECT_EQ(only_finding(diagnose(sources), "page-cache-cold").mend,
             fmt::format("read it once: cat {0}/unet/*.safetensors {0}/vae/*.safetensors >/dev/null", folder.native()));

@@ -108,8 +108,8 @@ std::int64_t short_loop(const Pipeline& pipeline, const RequestOptions& options)
   return options.switches.has("steps") || request.strength != 0 ? options.steps : std::min(request.steps, kSteps);
 }
 
-constexpr double kSecondsEach = 1, kLongRunSeconds = 3;
-constexpr std::size_t kFewestRuns = 3, kMostRuns = 40;
+constexpr double kSecondsEach = 1;  // in which pairs of runs of a switch begin
+constexpr std::size_t kMostRuns = 40;
 
 /// The median step of one run.
 double step_of_run(const ProfiledRun& run) {
@@ -135,7 +135,7 @@ MeasuredStep measured_step(const Profile& profile, bool has_launches) {
 using PrepareUnder = std::function<ProfileSubject(const SwitchSet& switches)>;
 
 /// Runs the `count` switches with the largest predicted gains and fills SwitchPrediction::measured: steps of `current`
-/// and of the work with the switch changed, alternately. What does not fit is not run.
+/// and of the work with the switch changed, alternately, at least one run of each. What does not fit is not run.
 void run_best(std::vector<SwitchPrediction>& predictions, int count, const ProfiledRun& current,
               const PrepareUnder& prepare, const ProfileObserver& observer) {
   int done = 0;
@@ -146,15 +146,12 @@ void run_best(std::vector<SwitchPrediction>& predictions, int count, const Profi
     try {
       ProfileSubject subject = prepare(one.set);
       const ProfiledRun changed = subject.run();
-      static_cast<void>(step_of_run(changed));
-      const double before_ms = steady_clock_ms();
-      static_cast<void>(step_of_run(changed));
-      const bool is_long = steady_clock_ms() - before_ms > 1000 * kLongRunSeconds;
-      static_cast<void>(step_of_run(current));
+      const double began_ms = steady_clock_ms();
+      for (int i = 0; i < 2 && steady_clock_ms() < began_ms + 1000 * kSecondsEach; ++i)
+        static_cast<void>(step_of_run(changed));  // records
       std::vector<double> current_ms, changed_ms;
       const double end_ms = steady_clock_ms() + 1000 * kSecondsEach;
-      while (current_ms.size() < (is_long ? 1 : kFewestRuns) ||
-             (steady_clock_ms() < end_ms && current_ms.size() < kMostRuns)) {
+      while (current_ms.empty() || (steady_clock_ms() < end_ms && current_ms.size() < kMostRuns)) {
         current_ms.push_back(step_of_run(current));
         changed_ms.push_back(step_of_run(changed));
       }
@@ -217,7 +214,7 @@ doctor::ModelFacts look_at_model(const DoctorArguments& arguments, const Engine&
     progress.show(phase, done, total);
   };
   const Profile measured =
-      profile(run, *engine.backend, {.trials = 5, .floor_seconds = 0.1, .times_alone = false}, observer);
+      profile(run, *engine.backend, {.trials = 5, .floor_seconds = 0.03, .times_alone = false}, observer);
   doctor::add_times(facts, measured, run.session.program());
   // Hundreds of launches are timed. Those of a GPU vary little, and their sum is compared with the profile.
   const std::unique_ptr<LaunchClock> clock = make_launch_clock(
@@ -225,8 +222,8 @@ doctor::ModelFacts look_at_model(const DoctorArguments& arguments, const Engine&
       facts.has_launches
           ? Protocol{.warmup_min = 1, .warmup_max = 5, .trials = 5, .max_seconds = 0.01, .min_trial_ms = 1}
           : short_protocol(*engine.backend, 0.05));
-  facts.predictions =
-      predict_switches(subject.compiled, switches, measured_step(measured, facts.has_launches), compile_under, *clock);
+  facts.predictions = predict_switches(subject.compiled, switches, measured_step(measured, facts.has_launches),
+                                       compile_under, *clock, observer);
   run_best(facts.predictions, arguments.run_switches, run, prepare, observer);
   return facts;
 }

@@ -107,7 +107,7 @@ void find_throttled_gpu(const MachineFacts& facts, std::string_view id, Findings
                                            ? std::optional(static_cast<double>(*clock.most) / *clock.now)
                                            : std::nullopt;
   std::vector<Evidence> evidence = {
-      {"nvmlDeviceGetCurrentClocksThrottleReasons", fmt::format("{:#x}", *gpu->throttle), "0"}};
+      {"nvmlDeviceGetCurrentClocksThrottleReasons", describe_throttle(*gpu->throttle), "0"}};
   if (clock.now && clock.most)
     evidence.push_back(
         {"nvmlDeviceGetClockInfo", fmt::format("{} MHz", *clock.now), fmt::format("up to {} MHz", *clock.most)});
@@ -130,7 +130,7 @@ void find_gpu_clock_setting(const MachineFacts& facts, std::string_view id, Find
   findings.push_back({.id = std::string(id),
                       .severity = Severity::kCould,
                       .sentence = fmt::format("The clock of {} is limited by a setting.", name_of_gpu(*gpu)),
-                      .evidence = {{"nvmlDeviceGetCurrentClocksThrottleReasons", fmt::format("{:#x}", *gpu->throttle),
+                      .evidence = {{"nvmlDeviceGetCurrentClocksThrottleReasons", describe_throttle(*gpu->throttle),
                                     "without 0x2 (applications clocks)"}},
                       .mend = "sudo nvidia-smi -rgc; sudo nvidia-smi -rac",
                       .cost = {.words = "matmuls run below the GPU's clock", .factor = {}}});

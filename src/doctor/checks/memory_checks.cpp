@@ -87,6 +87,9 @@ std::string shell_words_of(std::span<const std::filesystem::path> files) {
 
 }  // namespace
 
+/// Less is read from any disk in a moment.
+constexpr std::uint64_t kLeastMissing = std::uint64_t{64} << 20;
+
 void find_cold_page_cache(const MachineFacts& facts, std::string_view id, Findings& findings) {
   if (!facts.model || facts.model->bytes == 0) return;
   const std::string of_files =
@@ -104,7 +107,7 @@ void find_cold_page_cache(const MachineFacts& facts, std::string_view id, Findin
     return;
   }
   const std::uint64_t missing = facts.model->bytes - std::min(facts.model->bytes, *facts.model->cached_bytes);
-  if (2 * missing < facts.model->bytes) return;
+  if (missing < kLeastMissing || 2 * missing < facts.model->bytes) return;
   findings.push_back(
       {.id = std::string(id),
        .severity = Severity::kCould,  // loading only, and only the first time

@@ -28,6 +28,21 @@ double time_of(const ModelFacts& facts, auto&& belongs) {
   return sum;
 }
 
+/// What it costs to leave out a switch, as it was measured or else predicted; `unknown` if it was neither.
+CostIfLeft cost_without(const ModelFacts& facts, std::string_view name, std::string unknown) {
+  const auto found = std::ranges::find(facts.predictions, name, &SwitchPrediction::name);
+  if (found == facts.predictions.end() || found->is_on || !found->declined.empty())
+    return {.words = std::move(unknown), .factor = {}};
+  const double factor = found->measured ? found->measured->value : found->by_each.factor;
+  const std::string how = found->measured ? "measured" : fmt::format("predicted, ±{:.0f}%", 100 * found->by_each.error);
+  if (factor <= 1)
+    return {.words = fmt::format("nothing: a {} takes no less time with {} ({})", facts.step_name, name, how),
+            .factor = {}};
+  return {.words = fmt::format("a {} takes {} times as long as with {} ({})", facts.step_name,
+                               format_significant(factor), name, how),
+          .factor = found->measured ? std::optional(factor) : std::nullopt};
+}
+
 }  // namespace
 
 void find_scores_in_memory(const ModelFacts& facts, std::string_view id, Findings& findings) {
@@ -43,9 +58,11 @@ void find_scores_in_memory(const ModelFacts& facts, std::string_view id, Finding
     evidence.push_back({"the pass flash-attention",
                         facts.why_not_flash.empty() ? "matched only some layers" : facts.why_not_flash,
                         "all layers match"});
+  CostIfLeft cost =
+      cost_without(facts, "flash", "memory that grows with the square of the tokens, and the time to move it");
   findings.push_back(
       {.id = std::string(id),
-       .severity = Severity::kCould,
+       .severity = severity_of(cost.factor.value_or(1)),
        .sentence =
            fmt::format("The scores of {} of {} attention layers are written to memory and read again.", layers, whole),
        .evidence = std::move(evidence),
@@ -53,7 +70,7 @@ void find_scores_in_memory(const ModelFacts& facts, std::string_view id, Finding
                    ? "write attention as matmul, softmax, matmul over [batch, heads, tokens, head_dim]; "
                      "headroom plan --rejections shows what is there"
                    : with_switch(facts, "flash"),
-       .cost = {.words = "memory that grows with the square of the tokens, and the time to move it", .factor = {}}});
+       .cost = std::move(cost)});
 }
 
 void find_f32_with_bf16_units(const ModelFacts& facts, std::string_view id, Findings& findings) {
@@ -79,8 +96,8 @@ void find_f32_with_bf16_units(const ModelFacts& facts, std::string_view id, Find
        .sentence = "Most contractions compute in f32, and the device has units for bf16.",
        .evidence = std::move(evidence),
        .mend = with_switch(facts, facts.computes_tf32 ? "bf16, or tf32 for less loss" : "bf16"),
-       .cost = {.words = "several times the time of these launches; `headroom ladder` measures time and error",
-                .factor = {}}});
+       .cost = cost_without(facts, "bf16",
+                            "several times the time of these launches; `headroom ladder` measures time and error")});
 }
 
 void find_declined_switches(const ModelFacts& facts, std::string_view id, Findings& findings) {

@@ -1,10 +1,14 @@
 #include "doctor/probes/nvml_survey.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -164,6 +168,23 @@ NvmlSurvey survey_nvml(const std::string& library) {
     if (const auto later = reader.utilization()) percent = std::min(*percent, *later);
   }
   return survey;
+}
+
+std::string describe_throttle(unsigned long long reasons) {
+  if (reasons == 0) return "none";
+  constexpr std::array<std::string_view, 9> kNames = {"idle",
+                                                      "applications clocks setting",
+                                                      "software power cap",
+                                                      "hardware slowdown",
+                                                      "sync boost",
+                                                      "software thermal slowdown",
+                                                      "hardware thermal slowdown",
+                                                      "hardware power brake",
+                                                      "display clocks setting"};
+  std::vector<std::string_view> names;
+  for (std::size_t bit = 0; bit < kNames.size(); ++bit)
+    if ((reasons >> bit & 1) != 0) names.push_back(kNames[bit]);
+  return fmt::format("{} ({:#x})", names.empty() ? "unknown" : fmt::format("{}", fmt::join(names, ", ")), reasons);
 }
 
 }  // namespace headroom::doctor

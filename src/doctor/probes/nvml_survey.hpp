@@ -52,4 +52,7 @@ struct NvmlSurvey {
 /// Looks at all GPUs through the library of this name.
 [[nodiscard]] NvmlSurvey survey_nvml(const std::string& library);
 
+/// The throttle reasons by their names in nvidia-smi, "software power cap (0x4)"; "none" for 0.
+[[nodiscard]] std::string describe_throttle(unsigned long long reasons);
+
 }  // namespace headroom::doctor

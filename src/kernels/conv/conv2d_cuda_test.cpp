@@ -208,5 +208,19 @@ TEST_F(CudaConvolution, TransposedOnesAgreeForEveryShapeLayoutAndDtype) {
         }
 }
 
+// No library has an algorithm for row-major images of 16 bits.
+TEST_F(CudaConvolution, ATransposedOneOnRowMajorImagesRunsChannelsLastBetweenCopies) {
+  const ConvolutionCase c{{2, 96, 24, 20}, {96, 160, 4, 4}, Builder::evenly(2, 1)};
+  for (const DType dtype : {DType::kF16, DType::kBF16})
+    for (const bool is_weight : {false, true}) {
+      const auto spec_of = [&](Layout layout) { return c.conv_transpose2d(dtype, layout, DType::kF32, is_weight); };
+      const OpSpec spec = spec_of(Layout::kRowMajor);
+      SCOPED_TRACE(c.text(dtype, Layout::kRowMajor) + (is_weight ? " weight" : ""));
+      EXPECT_EQ(implementation("fastest.conv_transpose2d", spec),
+                "channels last: " + implementation("fastest.conv_transpose2d", spec_of(Layout::kChannelsLast)));
+      expect_matches_oracle("fastest.conv_transpose2d", spec);
+    }
+}
+
 }  // namespace
 }  // namespace headroom

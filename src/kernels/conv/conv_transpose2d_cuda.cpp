@@ -7,7 +7,8 @@
 // Shapes     x[b, c, h, w], weight[c, o/groups, kh, kw], bias[o] or none -> y[b, o, oh, ow]
 // Dtypes     f32 (on tensor cores where the attribute tf32 allows it), bf16 and f16, with f32 sums; the bias the
 //            same or f32.
-// Layout     images row-major or both channels-last, without gaps.
+// Layout     images row-major or both channels-last, without gaps. cuDNN has no engine for row-major images of 16 bits:
+//            they are copied to channels-last ones and back.
 // Epilogue   none: cuDNN's engines for gradients were not tried with one, and its sums in f32 take more bytes than an
 //            elementwise op of 16 bits.
 // Bytes      (x + weight + bias + y) * size

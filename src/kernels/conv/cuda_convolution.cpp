@@ -100,6 +100,53 @@ Algorithm make_algorithm_in_two(const Problem& problem, const DeviceTarget& targ
 
 namespace {
 
+/// From [o, i, kh, kw] to the same in memory order [o, kh, kw, i].
+Packing channels_last(const TensorType& weight) {
+  const TensorType last{weight.dtype, weight.shape, Layout::kChannelsLast};
+  const cuda::CopyRows rows =
+      cuda::copy_rows(weight.dtype, weight.shape, row_major_strides(weight.shape), dense_operand(last).strides);
+  return {.layout = "channels last", .bytes = weight.bytes(), .pack = [rows](void* stream, const void* from, void* to) {
+            cuda::launch_copy(stream, rows, from, to);
+          }};
+}
+
+/// Nothing if the algorithm takes the weight as it is.
+std::optional<Packing> packing_of(const Algorithm& algorithm, const Problem& problem) {
+  if (algorithm.packing) return algorithm.packing;
+  const bool is_pixel = problem.weight[2] * problem.weight[3] == 1;  // then both layouts are the same
+  if (is_pixel || problem.layout != Layout::kChannelsLast) return std::nullopt;
+  return channels_last({problem.dtype, problem.weight});
+}
+
+/// A copy of dense images from one layout to the other.
+cuda::CopyRows to_layout(DType dtype, const Shape& image, Layout from, Layout to) {
+  return cuda::copy_rows(dtype, image, dense_operand({dtype, image, from}).strides,
+                         dense_operand({dtype, image, to}).strides);
+}
+
+/// The algorithm for row-major images by that for channels-last ones, between two copies.
+Algorithm make_algorithm_channels_last(const Problem& problem, const DeviceTarget& target) {
+  Problem last = problem;
+  last.layout = Layout::kChannelsLast;
+  Algorithm made = find_algorithm(last, target);
+  made.packing = packing_of(made, last);
+  const std::size_t x_bytes = part_bytes(bytes_of(problem, problem.x)),
+                    y_bytes = part_bytes(bytes_of(problem, problem.y));
+  const cuda::CopyRows enter = to_layout(problem.dtype, problem.x, Layout::kRowMajor, Layout::kChannelsLast);
+  const cuda::CopyRows leave = to_layout(problem.dtype, problem.y, Layout::kChannelsLast, Layout::kRowMajor);
+  made.name = fmt::format("channels last: {}", made.name);
+  made.workspace_bytes += x_bytes + y_bytes;
+  made.run = [=, run = std::move(made.run)](void* stream, const Operands& operands, void* workspace) {
+    std::byte *const x = static_cast<std::byte*>(workspace), *const y = x + x_bytes;
+    cuda::launch_copy(stream, enter, operands.x, x);
+    Operands inner = operands;
+    inner.x = x, inner.y = y;
+    run(stream, inner, y + y_bytes);
+    cuda::launch_copy(stream, leave, y, operands.y);
+  };
+  return made;
+}
+
 /// A library's, best guess first.
 std::vector<Algorithm> library_algorithms(const Problem& problem, const DeviceTarget& target, bool is_timed) {
   if (problem.shortcut > 0) return {make_algorithm_in_two(problem, target)};
@@ -119,7 +166,9 @@ std::vector<Algorithm> list_algorithms(const Problem& problem, const DeviceTarge
   } catch (const OutOfMemory&) {
     throw;
   } catch (const Error&) {  // no engine for this, or one that lacks a library of its own (NVRTC)
-    if (algorithms.empty()) throw;
+    if (!algorithms.empty()) return algorithms;
+    if (!problem.is_transposed || problem.layout == Layout::kChannelsLast) throw;
+    algorithms.push_back(make_algorithm_channels_last(problem, target));  // row-major ones of 16 bits have no engine
   }
   return algorithms;
 }
@@ -163,24 +212,6 @@ std::vector<Algorithm> guess_algorithms(const Problem& problem, const DeviceTarg
     if (!takes_hopper) throw;
     return make_hopper_algorithms(problem);
   }
-}
-
-/// From [o, i, kh, kw] to the same in memory order [o, kh, kw, i].
-Packing channels_last(const TensorType& weight) {
-  const TensorType last{weight.dtype, weight.shape, Layout::kChannelsLast};
-  const cuda::CopyRows rows =
-      cuda::copy_rows(weight.dtype, weight.shape, row_major_strides(weight.shape), dense_operand(last).strides);
-  return {.layout = "channels last", .bytes = weight.bytes(), .pack = [rows](void* stream, const void* from, void* to) {
-            cuda::launch_copy(stream, rows, from, to);
-          }};
-}
-
-/// Nothing if the algorithm takes the weight as it is.
-std::optional<Packing> packing_of(const Algorithm& algorithm, const Problem& problem) {
-  if (algorithm.packing) return algorithm.packing;
-  const bool is_pixel = problem.weight[2] * problem.weight[3] == 1;  // then both layouts are the same
-  if (is_pixel || problem.layout != Layout::kChannelsLast) return std::nullopt;
-  return channels_last({problem.dtype, problem.weight});
 }
 
 }  // namespace

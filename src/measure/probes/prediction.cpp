@@ -19,20 +19,20 @@ namespace {
 
 /// The error of a rate that no third launch checks.
 constexpr double kUncheckedError = 0.25;
+/// The launches of a program that together take this share of its time are not timed by themselves: of hundreds, most
+/// are that small.
+constexpr double kShareByRates = 0.02;
 
 class MeasuredClock final : public LaunchClock {
  public:
   MeasuredClock(Backend& backend, const Protocol& protocol, double load_seconds)
-      : backend_(backend), rates_(backend, protocol), alone_(backend, protocol, NewWork::kTakeOver) {
-    // The widest arithmetic that every device has.
-    const Yardstick& load = rates_.gemm("f32");
-    for (const double end_ms = steady_clock_ms() + 1000 * load_seconds; steady_clock_ms() < end_ms;) {
-      load.submit();
-      load.stream->synchronize();
-    }
-  }
+      : backend_(backend),
+        rates_(backend, protocol),
+        alone_(backend, protocol, NewWork::kTakeOver),
+        load_seconds_(load_seconds) {}
 
   double cost_ms(const Step& launch) override {
+    work_for_load();
     const Yardstick& copy = rates_.copy(2 * MachineRates::kLargestCopy);
     if (launch.kernel == nullptr || launch.cost.unit != ComputeUnit::kMatrix)
       return longer_of(launch.cost.bytes, copy, 0, nullptr).ms();
@@ -40,6 +40,7 @@ class MeasuredClock final : public LaunchClock {
     return longer_of(launch.cost.bytes, copy, launch.cost.flops, &gemm).ms();
   }
   double alone_ms(const Step& launch) override {
+    work_for_load();
     if (launch.kernel == nullptr || std::ranges::find(not_alone_, launch.spec) != not_alone_.end())
       return cost_ms(launch);
     try {
@@ -56,6 +57,7 @@ class MeasuredClock final : public LaunchClock {
   double submit_ms() override {
     if (!backend_.properties().target.device->has_launches) return 0;
     if (submit_ms_ == 0) {
+      work_for_load();
       constexpr int kLaunches = 200;
       constexpr std::size_t kBytes = 4096;
       CopyRun copy(backend_);
@@ -71,9 +73,22 @@ class MeasuredClock final : public LaunchClock {
   }
 
  private:
+  /// Before the first measurement, not when the object is made: compiling programs in between would let a GPU cool.
+  void work_for_load() {
+    if (load_seconds_ <= 0) return;
+    // The widest arithmetic that every device has.
+    const Yardstick& load = rates_.gemm("f32");
+    for (const double end_ms = steady_clock_ms() + 1000 * load_seconds_; steady_clock_ms() < end_ms;) {
+      load.submit();
+      load.stream->synchronize();
+    }
+    load_seconds_ = 0;
+  }
+
   Backend& backend_;
   MachineRates rates_;
   AloneTimes alone_;
+  double load_seconds_;            // 0 after it
   std::vector<OpSpec> not_alone_;  // no kernel runs them by themselves
   double submit_ms_ = 0;
 };
@@ -176,24 +191,28 @@ std::vector<int> launches_of_step(const Program& program) {
   return launches;
 }
 
-void StepPredictor::learn(std::span<const Program* const> programs) {
+void StepPredictor::learn(std::span<const Program* const> programs, const ProfileObserver& observer) {
   for (const Program* const program : programs)
     for (const Distinct& one : distinct_launches(*program)) {
       if (one.launch->kernel == nullptr) continue;
-      std::vector<Step>& known = kernels_[rate_key(*one.launch)].launches;
-      if (std::ranges::none_of(known, [&](const Step& step) { return are_alike(step, *one.launch); }))
-        known.push_back({.label = {},
-                         .op = one.launch->op,
-                         .kernel = one.launch->kernel,
-                         .spec = one.launch->spec,
-                         .cost = one.launch->cost,
-                         .inputs = {},
-                         .outputs = {}});
+      std::vector<Launch>& known = kernels_[rate_key(*one.launch)].launches;
+      if (std::ranges::none_of(known, [&](const Launch& launch) { return are_alike(launch.step, *one.launch); }))
+        known.push_back({.step = {.label = {},
+                                  .op = one.launch->op,
+                                  .kernel = one.launch->kernel,
+                                  .spec = one.launch->spec,
+                                  .cost = one.launch->cost,
+                                  .inputs = {},
+                                  .outputs = {}}});
     }
   double off_ms = 0, checked_ms = 0;
+  std::int64_t done = 0;
   for (auto& [key, kernel] : kernels_) {
-    std::ranges::sort(kernel.launches, {}, [&](const Step& launch) { return clock_.cost_ms(launch); });
-    const auto times = [&](const Step& launch) { return std::pair{clock_.cost_ms(launch), clock_.alone_ms(launch)}; };
+    if (observer) observer("timing kernels", ++done, std::ssize(kernels_));
+    std::ranges::sort(kernel.launches, {}, [&](const Launch& launch) { return clock_.cost_ms(launch.step); });
+    const auto times = [&](const Launch& launch) {
+      return std::pair{clock_.cost_ms(launch.step), clock_.alone_ms(launch.step)};
+    };
     kernel.rate = fit_rate(times(kernel.launches.front()), times(kernel.launches.back()));
     if (kernel.launches.size() < 3) continue;
     const auto [cost, time] = times(kernel.launches[kernel.launches.size() / 2]);
@@ -201,6 +220,32 @@ void StepPredictor::learn(std::span<const Program* const> programs) {
     checked_ms += time;
   }
   rate_error_ = checked_ms == 0 ? kUncheckedError : std::max(kErrorOfFloor, off_ms / checked_ms);
+  for (const Program* const program : programs) mark_large(*program);
+}
+
+void StepPredictor::mark_large(const Program& program) {
+  std::vector<std::pair<double, Launch*>> all;  // with the time of all that are alike
+  double left_ms = 0;
+  for (const Distinct& one : distinct_launches(program)) {
+    if (one.launch->kernel == nullptr) continue;
+    all.emplace_back(one.count * launch_ms(*one.launch, LaunchTiming::kRates), find(*one.launch));
+    left_ms += all.back().first;
+  }
+  std::ranges::sort(all, std::greater(), &std::pair<double, Launch*>::first);
+  const double least_left_ms = kShareByRates * left_ms;
+  for (const auto& [ms, launch] : all) {
+    if (left_ms <= least_left_ms) return;
+    launch->is_large = true;
+    left_ms -= ms;
+  }
+}
+
+StepPredictor::Launch* StepPredictor::find(const Step& launch) {
+  const auto known = kernels_.find(rate_key(launch));
+  if (known == kernels_.end()) return nullptr;
+  std::vector<Launch>& all = known->second.launches;
+  const auto found = std::ranges::find_if(all, [&](const Launch& one) { return are_alike(one.step, launch); });
+  return found == all.end() ? nullptr : &*found;
 }
 
 double StepPredictor::launch_error(LaunchTiming timing) const {
@@ -209,7 +254,10 @@ double StepPredictor::launch_error(LaunchTiming timing) const {
 
 double StepPredictor::launch_ms(const Step& launch, LaunchTiming timing) {
   if (launch.kernel == nullptr) return clock_.cost_ms(launch);
-  if (timing == LaunchTiming::kEach) return clock_.alone_ms(launch);
+  if (timing == LaunchTiming::kEach) {
+    const Launch* const learned = find(launch);
+    if (learned == nullptr || learned->is_large) return clock_.alone_ms(launch);
+  }
   const auto known = kernels_.find(rate_key(launch));
   HR_CHECK(known != kernels_.end());
   return known->second.rate.ms(clock_.cost_ms(launch));

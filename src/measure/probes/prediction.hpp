@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/backend.hpp"
+#include "measure/probes/profile.hpp"
 #include "measure/statistics/trials.hpp"
 #include "plan/program.hpp"
 
@@ -20,7 +21,7 @@ namespace headroom {
 /// How the time of a launch is found.
 enum class LaunchTiming : std::uint8_t {
   kRates,  ///< from its cost: the time of a kernel is linear in it, through its smallest and its largest launch
-  kEach,   ///< each distinct launch is timed by itself
+  kEach,   ///< each distinct launch is timed by itself, but for small ones: see StepPredictor::learn()
 };
 
 /// The times that a prediction is made of. Tests give fixed figures.
@@ -35,8 +36,8 @@ class LaunchClock {
   virtual double submit_ms() = 0;
 };
 
-/// Times measured on a device that has been at work for `load_seconds` before: a GPU at its power limit and a CPU with
-/// all cores at work are slower than at first, and a step is long enough to be slow.
+/// Times measured on a device that has been at work for `load_seconds` before the first of them: a GPU at its power
+/// limit and a CPU with all cores at work are slower than at first, and a step is long enough to be slow.
 [[nodiscard]] std::unique_ptr<LaunchClock> make_launch_clock(Backend& backend, const Protocol& protocol,
                                                              double load_seconds = 2);
 
@@ -76,8 +77,10 @@ class StepPredictor {
 
   /// Takes the rates of kernels from launches of these programs and of those learned before. The error of rates is
   /// that of the time of third launches, one of each kernel that has one, all together. Programs that are predicted by
-  /// rates must be among them.
-  void learn(std::span<const Program* const> programs);
+  /// rates must be among them. Launches that in each of their programs are among the smallest, which by rates take 2%
+  /// of its time, keep their time by rates with kEach too.
+  /// `observer` may be empty.
+  void learn(std::span<const Program* const> programs, const ProfileObserver& observer = {});
   /// The relative error of one launch's time.
   [[nodiscard]] double launch_error(LaunchTiming timing) const;
   /// The sum over the launches of a step by themselves, or the time in which the host submits them if that is longer.
@@ -90,10 +93,17 @@ class StepPredictor {
                                       LaunchTiming timing);
 
  private:
+  struct Launch {
+    Step step;
+    bool is_large = false;  ///< in a program that was learned
+  };
   struct Kernel {
-    std::vector<Step> launches;  ///< distinct ones
+    std::vector<Launch> launches;  ///< distinct ones
     KernelRate rate;
   };
+  void mark_large(const Program& program);
+  /// Null for one that was not learned.
+  [[nodiscard]] Launch* find(const Step& launch);
   [[nodiscard]] double launch_ms(const Step& launch, LaunchTiming timing);
   /// The longer of `device_ms` and the time to submit the launches, `submit_ms` for each.
   [[nodiscard]] static double step_ms(const Program& program, double device_ms, double submit_ms);

@@ -80,6 +80,22 @@ TEST_F(PredictionTest, TheErrorOfRatesIsThatOfALaunchBetween) {
   EXPECT_NEAR(predictor_.step_ms(chained, LaunchTiming::kEach), 2.5 + 17 + 16.5, 1e-9);
 }
 
+TEST_F(PredictionTest, LaunchesThatMakeUpTwoHundredthsOfAStepAreNotTimed) {
+  // 1, 2, 3 and 4 of 400 MFLOPs. By the line they take 2.5, 4.5, 6.5 and 8.5 ms of 822.5: the first three under 2%.
+  const Program chained = chain({50, 100, 150, 200, 20'000}), large = chain({150});
+  const Program* const programs[] = {&chained};
+  clock_.odd = 2;
+  predictor_.learn(programs);
+  clock_.timed = 0;
+  EXPECT_NEAR(predictor_.step_ms(chained, LaunchTiming::kEach), 2.5 + 4.5 + 6.5 + 17 + 800.5, 1e-9);
+  EXPECT_EQ(clock_.timed, 2);
+  const Program* const more[] = {&large};
+  predictor_.learn(more);
+  EXPECT_NEAR(predictor_.step_ms(chained, LaunchTiming::kEach), 2.5 + 4.5 + 6.5 + 17 + 800.5, 1e-9);
+  EXPECT_EQ(clock_.timed, 2 + 3 + 3)
+      << "three for the rate, and the third launch too, which is all of the other program";
+}
+
 TEST_F(PredictionTest, IsTheMeasuredStepTimesTheRatioOfTheLaunches) {
   const Program now = chain({50, 400}), other = chain({50, 200});
   const Program* const programs[] = {&now, &other};

@@ -34,10 +34,15 @@ Cell gain_cell(const SwitchPrediction& one, const PredictedStep& step) {
 
 std::vector<SwitchPrediction> predict_switches(const Compiled& current, const SwitchSet& switches,
                                                const MeasuredStep& step, const CompileUnder& compile,
-                                               LaunchClock& clock) {
+                                               LaunchClock& clock, const ProfileObserver& observer) {
+  const auto tell = [&](std::string_view phase, std::int64_t done, std::int64_t total) {
+    if (observer) observer(phase, done, total);
+  };
   std::vector<SwitchPrediction> all;
   std::vector<std::shared_ptr<const Program>> programs;
+  std::int64_t planned = 0;
   for (const SwitchInfo& info : all_switches()) {
+    tell("planning switches", ++planned, std::ssize(all_switches()));
     if (!is_candidate(info, current.program->target)) continue;
     const bool is_on = switches.has(info.name);
     if (is_on &&
@@ -70,9 +75,10 @@ std::vector<SwitchPrediction> predict_switches(const Compiled& current, const Sw
   for (const std::shared_ptr<const Program>& program : programs)
     if (program != nullptr) learned.push_back(program.get());
   StepPredictor predictor(clock);
-  predictor.learn(learned);
+  predictor.learn(learned, observer);
   const std::int64_t bytes = bytes_of(*current.program);
   for (std::size_t i = 0; i < all.size(); ++i) {
+    tell("timing launches", static_cast<std::int64_t>(i) + 1, std::ssize(all));
     if (programs[i] == nullptr) continue;
     all[i].by_rates = predictor.predict(*current.program, step, *programs[i], LaunchTiming::kRates);
     all[i].by_each = predictor.predict(*current.program, step, *programs[i], LaunchTiming::kEach);

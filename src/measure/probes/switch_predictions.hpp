@@ -36,10 +36,10 @@ using CompileUnder = std::function<Compiled(const SwitchSet& switches)>;
 
 /// Predictions for every switch that needs no argument and is made for the target, the largest gains by `by_each`
 /// first and those that do not apply last. Switches of step caches and live streams, under which steps are not alike,
-/// are left out.
+/// are left out. `observer` may be empty.
 [[nodiscard]] std::vector<SwitchPrediction> predict_switches(const Compiled& current, const SwitchSet& switches,
                                                              const MeasuredStep& step, const CompileUnder& compile,
-                                                             LaunchClock& clock);
+                                                             LaunchClock& clock, const ProfileObserver& observer = {});
 
 /// The predictions as a table.
 [[nodiscard]] Table to_table(const std::vector<SwitchPrediction>& predictions);

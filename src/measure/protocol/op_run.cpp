@@ -31,13 +31,13 @@ Checkpoint random_weights(const OpSpec& spec) {
   return Checkpoint::random(nlohmann::json::object(), std::move(tensors), kSeed);
 }
 
-/// Standard normal numbers, repeated after a few million elements: sufficient for timing. In i8 they are scaled by
+/// Standard normal numbers, repeated after a million elements: sufficient for timing. In i8 they are scaled by
 /// 40. Other integers are indices, set to 0.
 HostTensor random_operand(const TensorType& type, std::uint64_t stream) {
   HostTensor tensor(type.dtype, type.shape);
   const double scale = type.dtype == DType::kI8 ? 40 : 1;
   if (!is_float(type.dtype) && type.dtype != DType::kI8) return tensor;
-  constexpr std::int64_t kPeriod = 1 << 22;
+  constexpr std::int64_t kPeriod = 1 << 20;
   const std::int64_t fresh = std::min(kPeriod, type.shape.numel());
   std::vector<float> values(static_cast<std::size_t>(fresh));
   fill_normal(values, kSeed, stream);

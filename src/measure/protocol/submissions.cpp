@@ -21,8 +21,14 @@ std::size_t cache_of(const Backend& backend) {
 }
 
 /// So many that they hide the launch of a recording: of long work one is enough.
-int recorded_of(double submission_ms) {
-  return static_cast<int>(std::clamp(std::ceil(kLongestRecordingMs / submission_ms), 1.0, double{kMostRecorded}));
+int recorded_of(double submission_ms, double longest_ms = kLongestRecordingMs) {
+  return static_cast<int>(std::clamp(std::ceil(longest_ms / submission_ms), 1.0, double{kMostRecorded}));
+}
+
+/// Several replays are made within the time of the protocol.
+double longest_recording_ms(const Protocol& protocol) {
+  constexpr double kLeastReplays = 5;
+  return std::min(kLongestRecordingMs, 1000 * protocol.max_seconds / kLeastReplays);
 }
 
 /// Random numbers, repeated after a few million: sufficient for timing.
@@ -61,7 +67,7 @@ Trials time_submissions(Backend& backend, Stream& stream, const std::function<vo
   submit_and_wait();  // what the first one sets up takes no part in the time
   const double start_ms = steady_clock_ms();
   submit_and_wait();
-  const int recorded = recorded_of(steady_clock_ms() - start_ms);
+  const int recorded = recorded_of(steady_clock_ms() - start_ms, longest_recording_ms(protocol));
   const std::unique_ptr<Recording> recording = backend.record(stream, [&] {
     for (int i = 0; i < recorded; ++i) submit();
   });
