@@ -388,7 +388,7 @@ TEST(SabotagedCpu, WithAColdPageCache) {
 TEST(SabotagedCpu, NamesFilesAsAShellTakesThem) {
   MachineFacts facts;
   const auto mend_of = [&](std::vector<fs::path> files) {
-    facts.model = ModelFiles{.files = std::move(files), .bytes = 1 << 20, .cached_bytes = 0};
+    facts.model = ModelFiles{.files = std::move(files), .bytes = 128 << 20, .cached_bytes = 0};
     return only_finding(run_checks(machine_checks(), facts), "page-cache-cold").mend;
   };
   EXPECT_EQ(mend_of({"my models/it's.gguf"}), R"(read it once: cat 'my models/it'\''s.gguf' >/dev/null)");
