@@ -48,7 +48,6 @@ HopperForm form_of(const ScaledAttentionProblem& problem, const Hopper8Tile& til
   form.tiles = form.all_heads * form.tiles_of_head;
   form.whole = tile.whole, form.spread = tile.spread;
   form.split = tile.split, form.shares = tile.split > 1 ? 1 : 0;
-  form.share_rows = divide_up(tile.queries(), tile.split);
   if (tile.spread > 0) {
     const int units = (form.tiles - tile.whole * tile.spread) * divide_up(form.keys, kKeysOf8);
     form.units_of_block = units / tile.spread, form.more_units = units % tile.spread;
@@ -59,10 +58,7 @@ HopperForm form_of(const ScaledAttentionProblem& problem, const Hopper8Tile& til
   for (const CompiledFor8& compiled : kCompiledFor8)
     if (compiled.warpgroups == tile.warpgroups && compiled.dim == form.dim) stages = compiled.stages;
   HR_CHECK_LT(0, stages);
-  const int ring_bytes = stages * stage_bytes_of_8(form.dim);
-  form.shared_bytes = tile.queries() * kRowBytes * (1 + pieces_of(form.dim)) + ring_bytes;
-  const int exchanged_rows = tile.queries() + (tile.split - 1) * form.share_rows;
-  HR_CHECK_LE(exchanged_rows * sums_pitch(form.dim, kPartBytes8) * kPartBytes8, ring_bytes);
+  form.shared_bytes = tile.queries() * kRowBytes * (1 + pieces_of(form.dim)) + stages * stage_bytes_of_8(form.dim);
   return form;
 }
 

@@ -22,6 +22,7 @@
 // Exponentials by polynomials cost more than they save: instructions are the scarcer.
 //
 // A block has 64 queries for each warpgroup, and a warp that copies, as in hopper.cu. Differences:
+// - Two blocks that share a tile exchange sums between the threads that have the same rows, a half each.
 // - Tensor cores add e4m3 products in few bits (docs/gpu_facts.md). So the weighted sum of each 128 keys begins at 0,
 //   and is added to the sums in f32. The same multiply-add scales these, so that the largest score is always exact.
 // - The accumulator of the scores has 2 neighbouring keys of each 8 in a thread, the operand of the second matmul 4 of
@@ -73,7 +74,8 @@ struct Barriers {
   hw::Barrier full_q, empty_q;
   hw::Barrier full_k[kMostStages], empty_k[kMostStages];
   hw::Barrier full_v[kMostStages], empty_v[kMostStages];
-  hw::Barrier received;  // other blocks' sums of a shared tile
+  hw::Barrier may_send[kMostGroups], received[kMostGroups];  // of a tile that another block shares
+  float2 relative[kMostGroups][kGroupRows / 2];              // of rows received: the exponent, and the sum
 };
 
 /// One warp: copies all that the block reads. Scales of keys go word by word, since rows may begin anywhere.
@@ -262,7 +264,7 @@ __device__ __forceinline__ void add_values(int first, const uint4 (&weights)[kKe
 /// those of all items so far. In its turn a warpgroup adds the values of some keys and begins the scores of the next
 /// ones: the exponentials of one are computed while another multiplies.
 template <class Element, int kStages, int kDim, class TurnOfGroup>
-__device__ __forceinline__ void attend(const HopperForm& form, const Item& item, const TurnOfGroup& turn,
+__device__ __forceinline__ void attend(const HopperForm& form, const Item& item, int group, const TurnOfGroup& turn,
                                        std::uint32_t queries, std::uint32_t ring, Barriers& barriers,
                                        std::uint32_t& units, Softmax8& softmax, float (&sums)[kDim / 2]) {
   const bool signals = threadIdx.x % 32 == 0;
@@ -277,7 +279,11 @@ __device__ __forceinline__ void attend(const HopperForm& form, const Item& item,
     multiply_keys<Element, kDim>(queries, keys, turn, scores);
     __syncwarp();
     if (signals) hw::arrive(barriers.empty_k[stage]);
-    if (signals && unit + 1 == item.end) hw::arrive(barriers.empty_q);
+    if (signals && unit + 1 == item.end) {
+      hw::arrive(barriers.empty_q);
+      if (item.is_part && form.split > 1)
+        hw::arrive_in_block(barriers.may_send[group], static_cast<int>(blockIdx.x % 2) ^ 1);
+    }
     if (const int left = form.keys - unit * kKeys; left < kKeys) hide_scores<kKeys>(scores, {left, left});
     softmax.raise(scores);
     softmax.take(scores);
@@ -292,6 +298,78 @@ __device__ __forceinline__ void attend(const HopperForm& form, const Item& item,
     if (signals) hw::arrive(barriers.empty_v[stage]);
   }
   turn.pass();
+}
+
+/// A tile whose keys two blocks share: each warpgroup sends the other block's its sums of one half of their 64 rows,
+/// and joins those of the other half. A thread has the same rows and channels there. Sums are means in f16; the
+/// queries, which nothing reads any more, make room for them.
+template <class T, int kDim>
+__device__ __forceinline__ void share_with_other(const HopperForm& form, const Item& item, int group,
+                                                 const Softmax8& softmax, float (&sums)[kDim / 2],
+                                                 const float* value_scales, std::uint32_t mine, Barriers& barriers,
+                                                 const HopperPlaces& places) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) % hw::kWarpgroup / 32;
+  const int rank = static_cast<int>(blockIdx.x) % 2;
+  const std::uint32_t area = mine + warp % 2 * 32 * kDim;  // of a warp that keeps its rows
+  const int row = warp % 2 * 16 + lane / 4;
+  if (warp / 2 != rank) {
+    hw::wait(barriers.may_send[group], 0);
+#pragma unroll
+    for (int i = 0; i < kDim / 16; ++i) {
+      const float* const s = sums + 8 * i;
+      hw::store_in_block(area + (32 * i + lane) * 16, rank ^ 1,
+                         make_uint4(cuda::pack_f16(s[0], s[1]), cuda::pack_f16(s[2], s[3]), cuda::pack_f16(s[4], s[5]),
+                                    cuda::pack_f16(s[6], s[7])),
+                         barriers.received[group]);
+    }
+    if (lane % 4 == 0)
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        hw::store_in_block(&barriers.relative[group][row + 8 * half], rank ^ 1,
+                           make_float2(softmax.exponent(half), softmax.totals[half]), barriers.received[group]);
+    return;
+  }
+  hw::wait(barriers.received[group], 0);
+  float own[2], other[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float2 relative = barriers.relative[group][row + 8 * half];
+    const float exponent = softmax.exponent(half), now = fmaxf(exponent, relative.x);
+    own[half] = power_of_2(exponent - now) * softmax.totals[half];
+    other[half] = power_of_2(relative.x - now) * relative.y;
+    const float inverse = 1 / (own[half] + other[half]);
+    own[half] *= inverse, other[half] *= inverse;
+  }
+#pragma unroll
+  for (int i = 0; i < kDim / 16; ++i) {
+    const uint4 words = hw::get_shared(area + (32 * i + lane) * 16);
+    const std::uint32_t of[4] = {words.x, words.y, words.z, words.w};
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      float* const s = sums + 8 * i + 2 * j;
+      const float* const scale = value_scales + (2 * i + j / 2) * 8 + lane % 4 * 2;
+      s[0] = (s[0] * own[j % 2] + hw::low_of(cuda::F16(), of[j]) * other[j % 2]) * scale[0];
+      s[1] = (s[1] * own[j % 2] + hw::high_of(cuda::F16(), of[j]) * other[j % 2]) * scale[1];
+    }
+  }
+  __syncwarp();
+  // Rows of 2 kDim bytes, with pieces of 16 bytes permuted by the row.
+#pragma unroll
+  for (int j = 0; j < kDim / 8; ++j)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      hw::put_shared(area + (lane / 4 + 8 * half) * kDim * 2 + (j ^ lane / 4) * 16 + lane % 4 * 4,
+                     hw::pack(T(), sums[4 * j + 2 * half], sums[4 * j + 2 * half + 1]));
+  __syncwarp();
+  T* const to = static_cast<T*>(places.out) + item.batch * form.out_batch + item.head * form.out_head;
+  constexpr int kOfRow = kDim / 8;  // pieces
+#pragma unroll
+  for (int i = 0; i < 16 * kOfRow / 32; ++i) {
+    const int at = i * 32 + lane, of_warp = at / kOfRow, piece = at % kOfRow;
+    const int query = item.row + group * kGroupRows + warp * 16 + of_warp;
+    const uint4 made = hw::get_shared(area + of_warp * kDim * 2 + (piece ^ of_warp % 8) * 16);
+    if (query < form.queries) *reinterpret_cast<uint4*>(to + query * form.out_token + piece * 8) = made;
+  }
 }
 
 #endif  // HR_HAS_HOPPER
@@ -319,9 +397,14 @@ __global__ void __launch_bounds__(kThreads<kGroups>, 1)
       hw::init_barrier(barriers.full_v[i], 1);
       hw::init_barrier(barriers.empty_v[i], kWarps);
     }
-    hw::init_barrier(barriers.received, 1);
+    for (int i = 0; i < kGroups; ++i) {
+      hw::init_barrier(barriers.may_send[i], 4);
+      hw::init_barrier(barriers.received[i], 1);
+    }
     hw::fence_barrier_init();
-    expect_rows<cuda::F16, kRows, kDim>(form, barriers.received);
+    for (int i = 0; i < kGroups; ++i)
+      hw::arrive_expecting(barriers.received[i],
+                           kGroupRows / 2 * (kDim * kPartBytes8 + static_cast<int>(sizeof(float2))));
   }
   for (int i = static_cast<int>(threadIdx.x); i < kStages * kOnesRows * kRowBytes / 4; i += kThreads<kGroups>) {
     constexpr int kWords = kOnesRows * kRowBytes / 4;
@@ -330,6 +413,7 @@ __global__ void __launch_bounds__(kThreads<kGroups>, 1)
   }
   hw::fence_for_copies();
   __syncthreads();
+  if (form.split > 1) hw::begin_in_cluster();
   if (group == kGroups) {
     hw::give_registers<kCopyRegisters<kGroups>>();
     if (threadIdx.x / 32 == kGroups * 4) copy_all<kRows, kStages, kDim>(form, maps, scales, queries, ring, barriers);
@@ -346,6 +430,7 @@ __global__ void __launch_bounds__(kThreads<kGroups>, 1)
     hw::wait(barriers.full_q, index & 1);
     const Item& item = barriers.items[index & 1];  // in shared memory, so that it takes no registers
     if (item.begin == item.end) break;
+    if (item.is_part && form.split > 1) hw::wait_for_cluster();  // the other block's barriers are there
     Softmax8 softmax;
     const float* const query_scales = scales.q + item.batch * scales.q_batch + item.head * scales.q_head;
 #pragma unroll
@@ -354,18 +439,18 @@ __global__ void __launch_bounds__(kThreads<kGroups>, 1)
       softmax.scale[half] = query_scales[min(query, form.queries - 1)] * form.scale;
     }
     float sums[kDim / 2];
-    attend<Element, kStages, kDim>(form, item, turn, mine, hw::shared_address(ring), barriers, units, softmax, sums);
+    attend<Element, kStages, kDim>(form, item, group, turn, mine, hw::shared_address(ring), barriers, units, softmax,
+                                   sums);
     const float* const value_scales = scales.v + item.batch * scales.v_batch + item.head / form.sharers * scales.v_head;
     const float inverses[2] = {1 / softmax.totals[0], 1 / softmax.totals[1]};
     scale_rows<kDim>(sums, inverses);
     if (item.is_part) {
       static_assert(sizeof(cuda::F16) == kPartBytes8);
-      const auto scale_of = [&](int channel) { return value_scales[channel]; };
       if (form.split > 1) {
-        share_results<T, cuda::F16, kGroups, kDim>(form, item, group, softmax, sums, ring, barriers.received, places,
-                                                   scale_of);
+        share_with_other<T, kDim>(form, item, group, softmax, sums, value_scales, mine, barriers, places);
         break;
       }
+      const auto scale_of = [&](int channel) { return value_scales[channel]; };
       const int slot = index == static_cast<std::uint32_t>(form.whole) ? 0 : 1;
       give_part<T, cuda::F16, kGroups, kKeys, kDim>(form, item, group, softmax, sums, slot, given, places, scale_of);
       continue;

@@ -10,7 +10,7 @@
 namespace headroom::attentions {
 
 /// Changes with the kernel: the fastest of its variants is kept on disk.
-inline constexpr int kHopper8Revision = 5;
+inline constexpr int kHopper8Revision = 6;
 
 /// A scaled_attention and the layout of its operands.
 struct ScaledAttentionProblem {

@@ -364,7 +364,8 @@ __global__ void __launch_bounds__(S::kThreads, 1)
   extern __shared__ __align__(1024) std::byte tile_memory[];
   __shared__ BackwardBarriers barriers;
   cuda::let_next_begin();
-  const int group = static_cast<int>(threadIdx.x) / hw::kWarpgroup;
+  // Once for a warp, the pass over queries issues fewer instructions; that over keys gains nothing.
+  const int group = S::kOwnsKeys ? static_cast<int>(threadIdx.x) / hw::kWarpgroup : hw::own_warpgroup();
   if (threadIdx.x == 0) {
     constexpr int kWarps = S::kGroups * 4;
     hw::init_barrier(barriers.full_own, 1);
@@ -456,7 +457,7 @@ void launch_backward_pass(void* stream, DType dtype, BackwardPass pass, const Ba
                           const BackwardMaps& maps, const BackwardPlaces& places) {
   with_pass(pass, form.width, [&](auto shape) {
     using S = decltype(shape);
-    static_assert(kBackwardPadding % S::kRows == 0 && kBackwardPadding % S::kUnit == 0);
+    static_assert(kBackwardPadding % (S::kOwnsKeys ? S::kUnit : S::kRows) == 0);  // of queries
     const int tokens = S::kOwnsKeys ? form.keys : form.queries;
     const int tiles =
         form.batch * (S::kOwnsKeys ? form.heads / form.sharers : form.heads) * divide_up(tokens, S::kRows);

@@ -12,7 +12,7 @@ namespace headroom::attentions {
 /// The two passes. Each has tiles of tokens whose gradients it sums up, and goes through units of the others.
 enum class BackwardPass : std::uint8_t { kKeys, kQueries };
 
-/// Rows of queries are padded to a multiple of this, which tiles and units divide.
+/// Rows of queries are padded to a multiple of this, which tiles and units of them divide.
 inline constexpr int kBackwardPadding = 384;
 
 inline constexpr int kMostUnitStages = 4;

@@ -314,11 +314,10 @@ __device__ __forceinline__ void send_rows(const HopperForm& form, int rank, std:
 }
 
 /// All of a shared tile that follows its sums: the last item of a block, so that the rings are free.
-template <class T, class Sum, int kGroups, int kDim, class SoftmaxOfGroup, class ScaleOf = Unscaled>
+template <class T, class Sum, int kGroups, int kDim, class SoftmaxOfGroup>
 __device__ __forceinline__ void share_results(const HopperForm& form, const Item& item, int group,
                                               const SoftmaxOfGroup& softmax, const float (&sums)[kDim / 2],
-                                              std::byte* ring, hw::Barrier& received, const HopperPlaces& places,
-                                              const ScaleOf& scale_of = {}) {
+                                              std::byte* ring, hw::Barrier& received, const HopperPlaces& places) {
   constexpr int kRows = kGroups * kGroupRows;
   const auto meet = [] { hw::meet(kAllMeet, kGroups * hw::kWarpgroup); };
   const int rank = static_cast<int>(blockIdx.x) % form.split;
@@ -339,7 +338,7 @@ __device__ __forceinline__ void share_results(const HopperForm& form, const Item
                         kPitch<kDim, Sum>;
   };
   join_rows<T, kDim, 1>(form, item, begin, end, form.split, row_of, static_cast<int>(threadIdx.x),
-                        kGroups * hw::kWarpgroup, places, scale_of);
+                        kGroups * hw::kWarpgroup, places);
   hw::wait_for_cluster();  // until then copies of other blocks read this shared memory
 }
 

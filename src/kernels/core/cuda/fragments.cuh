@@ -46,6 +46,15 @@ __device__ __forceinline__ void wait_for_stores_to_read() {
 __device__ __forceinline__ void put_shared(std::uint32_t to, std::uint32_t word) {
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(to), "r"(word) : "memory");
 }
+/// Four words from an address that is a multiple of 16.
+__device__ __forceinline__ uint4 get_shared(std::uint32_t from) {
+  uint4 words;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+               : "r"(from)
+               : "memory");
+  return words;
+}
 /// Four matrices of 8x8 elements of 16 bits. Thread t has element [t / 4][2 (t % 4)] and the next of each. They are
 /// stored transposed: thread 8 m + r gives the address of column r of matrix m, 16 bytes.
 __device__ __forceinline__ void store_transposed(std::uint32_t to, const std::uint32_t (&matrices)[4]) {

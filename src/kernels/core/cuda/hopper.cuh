@@ -26,6 +26,12 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* shared) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
 }
 
+/// The warpgroup of this thread. The compiler knows it to be the same for a warp, so that it computes addresses and
+/// descriptors of operands once for a warp.
+__device__ __forceinline__ int own_warpgroup() {
+  return __shfl_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x) / kWarpgroup, 0);
+}
+
 /// Whether this is the one thread of its warp that is to act for all of it; all 32 ask together.
 __device__ __forceinline__ bool is_elected() {
   std::uint32_t elected;
@@ -169,6 +175,20 @@ __device__ __forceinline__ void copy_word(std::uint32_t to, const void* from, bo
 /// An arrival, counted in init_barrier(), once all copies of words by this thread are there.
 __device__ __forceinline__ void arrive_after_words(Barrier& barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&barrier)) : "memory");
+}
+/// Writes to block `rank` of the cluster at the address that corresponds to `to` here, a multiple of 16. The threads
+/// there wait for that block's barrier, which counts the bytes.
+__device__ __forceinline__ void store_in_block(std::uint32_t to, int rank, const uint4& value, Barrier& barrier) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
+                   address_in(to, rank)),
+               "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(address_in(shared_address(&barrier), rank))
+               : "memory");
+}
+/// An arrival at the counterpart of `barrier` in block `rank`. It says what this thread has read, not what it wrote.
+__device__ __forceinline__ void arrive_in_block(Barrier& barrier, int rank) {
+  asm volatile(
+      "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0];" ::"r"(address_in(shared_address(&barrier), rank))
+      : "memory");
 }
 /// Between ordinary writes to shared memory and copies or multiply-adds that read them; before threads meet.
 __device__ __forceinline__ void fence_for_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
