@@ -161,7 +161,8 @@ TEST(Infer, QuantizedMatmuls) {
   expect_refused(Op::kScaledLinear, good, {{attr::kEpilogue, Epilogue().then(Op::kAdd).then(Op::kAdd)}}, "6 to 7");
   for (const TensorType& other : {f32({2, 5, 7}), bf16({1}), bf16({1, 7}), bf16({2, 5, 1}), bf16({2, 1, 7})})
     expect_refused(Op::kScaledLinear, ended(good, other), adds, "operands of the epilogue");
-  expect_refused(Op::kScaledLinear, with(0, f8({2, 5, 3})), {}, "both in i8 or both in f8e4m3");
+  expect_refused(Op::kScaledLinear, with(0, f8({2, 5, 3})), {},
+                 "both in i8, or xq in f8e4m3 and wq in f8e4m3 or f8e5m2");
   expect_refused(Op::kScaledLinear, with(0, i8({2, 5, 4})));
   expect_refused(Op::kScaledLinear, with(1, f32({2, 5, 1})), {}, "scales in f32");
   expect_refused(Op::kScaledLinear, with(3, bf16({7})), {}, "scales in f32");

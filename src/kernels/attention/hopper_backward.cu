@@ -22,9 +22,9 @@
 // unit begin while those that sum are in flight. Blocks take tiles one after the other from a counter, those with most
 // units first; which block computes a tile changes nothing.
 //
-// Measured   (H200, bench/results/h200/training.txt, without delta) cuDNN's time over that of both passes: heads of 64,
-//            1,024 tokens in causal order 1.14; heads of 128 in causal order, 1,024 tokens 1.08, 4,096 0.91 and 16,384
-//            0.87; 4,608 tokens dense 0.87. Long sequences would need five matmuls in place of seven.
+// Measured   (H200, bench/results/h200/training.txt, without delta) cuDNN's time over that of both passes, in causal
+//            order: heads of 64, 1,024 tokens 1.16; heads of 128, 1,024 tokens 1.13, 4,096 0.96 and 16,384 0.92; 4,608
+//            tokens dense 0.93. Long sequences would need five matmuls in place of seven.
 //
 // Tried      Three warpgroups and units of 128 queries in the pass over keys of 64: too many registers, so that
 //            multiply-adds are issued one after the other. In heads of 128: three stages in the pass over keys (no

@@ -93,12 +93,14 @@ class MeasuredClock final : public LaunchClock {
   double submit_ms_ = 0;
 };
 
-/// Launches of one key run at one rate: those of a kernel in one arithmetic, and of a fused op with the same body.
+/// Launches of one key run at one rate: those of a kernel in one arithmetic and one layout of images, and of a fused op
+/// with the same body.
 std::string rate_key(const Step& launch) {
   if (launch.kernel == nullptr) return "copy";
   std::string key(launch.kernel->name());
   key += ' ';
   key += launch.kernel->compute_name(launch.spec);
+  if (!launch.spec.inputs.empty() && launch.spec.inputs[0].layout == Layout::kChannelsLast) key += " channels-last";
   if (launch.op == Op::kFused)
     for (const Node& node : body_of(launch.spec.attributes).nodes()) {
       key += ' ';

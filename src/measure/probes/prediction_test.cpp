@@ -21,12 +21,13 @@ class FixedClock final : public LaunchClock {
   double cost_ms(const Step& launch) override { return std::max(launch.cost.flops, launch.cost.bytes) / 1e6; }
   double alone_ms(const Step& launch) override {
     ++timed;
-    const double ms = 0.5 + 2 * cost_ms(launch);
+    const bool is_row_major = launch.op == Op::kConv2d && launch.spec.inputs[0].layout == Layout::kRowMajor;
+    const double ms = (0.5 + 2 * cost_ms(launch)) * (is_row_major ? row_major : 1);
     return launch.cost.flops > 3e6 && launch.cost.flops < 5e6 ? odd * ms : ms;
   }
   double submit_ms() override { return submit; }
 
-  double submit = 0, odd = 1;
+  double submit = 0, odd = 1, row_major = 1;  // the last: factor of convolutions on row-major images
   int timed = 0;
 };
 
@@ -68,6 +69,27 @@ TEST_F(PredictionTest, RatesAreOfTheSmallestAndTheLargestLaunch) {
     EXPECT_NEAR(predictor_.step_ms(small, timing), 1 + 2 * 3, 1e-9);
     EXPECT_NEAR(predictor_.step_ms(large, timing), 2 + 2 * 24, 1e-9);
   }
+}
+
+TEST_F(PredictionTest, ARateIsOfOneLayout) {
+  const auto convolutions = [&](Layout layout) {
+    Graph graph("convolutions");
+    Builder b(graph);
+    for (const std::int64_t side : {16, 32, 64}) {
+      const std::string at = std::to_string(side);
+      const ValueId weight = graph.add_param("w" + at, {DType::kF32, {8, 8, 3, 3}});
+      graph.add_output("y" + at, b.conv2d(graph.add_input("x" + at, {DType::kF32, {1, 8, side, side}, layout}), weight,
+                                          kNoValue, Builder::evenly(1, 1)));
+    }
+    return plan(std::move(graph), backend_->properties().target, {.arena = true});
+  };
+  const Program row_major = convolutions(Layout::kRowMajor), last = convolutions(Layout::kChannelsLast);
+  const Program* const programs[] = {&row_major, &last};
+  clock_.row_major = 10;
+  predictor_.learn(programs);
+  const double ms = predictor_.step_ms(last, LaunchTiming::kRates);
+  EXPECT_NEAR(ms, predictor_.step_ms(last, LaunchTiming::kEach), 1e-9);
+  EXPECT_NEAR(predictor_.step_ms(row_major, LaunchTiming::kRates), 10 * ms, 1e-9);
 }
 
 TEST_F(PredictionTest, TheErrorOfRatesIsThatOfALaunchBetween) {
