@@ -152,7 +152,7 @@ def main():
     rows, columns = (1, args.text_tokens) if is_text else args.size
     # What flux_torch.make_forms() and result_of() ask of their own arguments.
     as_flux = argparse.Namespace(**vars(args) | {"reference": (0, 0)}, engine="pytorch", compile=False, first_block_cache=None,
-                                 merge_qkv=not is_text, tf32=False, freeze=False, model=None, steps=0)
+                                 merge_qkv=not is_text, tf32=False, freeze=False, model=None, gguf=None, steps=0)
     as_flux.attention = args.attention.strip("_").replace("native_", "")
     make, draw = (random_text_encoder, text_inputs) if is_text else (random_transformer, transformer_inputs)
     with torch.inference_mode():

@@ -79,7 +79,7 @@ def peak_bytes():
 
 def description(args):
     """What was applied in PyTorch, in the order in which it was."""
-    applied = [args.dtype] + ["GGUF"] * bool(getattr(args, "gguf", None)) + ["fp8"] * args.fp8 + [f"{args.attention} attention"] + ["merged QKV"] * args.merge_qkv
+    applied = [args.dtype] + ["GGUF"] * bool(args.gguf) + ["fp8"] * args.fp8 + [f"{args.attention} attention"] + ["merged QKV"] * args.merge_qkv
     if args.compile:
         applied.append(f"torch.compile({args.compile_mode})")
     elif args.compile_blocks:

@@ -146,7 +146,7 @@ def main():
     rows, columns = args.size
     # What flux_torch.make_forms() and result_of() ask of their own arguments.
     as_flux = argparse.Namespace(**vars(args), engine="pytorch", compile=False, first_block_cache=None, merge_qkv=False, tf32=False,
-                                 freeze=False, model=None, steps=0)
+                                 freeze=False, model=None, gguf=None, steps=0)
     as_flux.attention = "real tables, " * args.real_rope + args.attention.strip("_").replace("native_", "")
     with torch.inference_mode():
         module = AtOneSize(random_model(args, device, dtype), rows, columns)

@@ -149,7 +149,7 @@ def main():
     rows, columns = args.size
     # What flux_torch.make_forms() and result_of() ask of their own arguments.
     as_flux = argparse.Namespace(**vars(args) | {"reference": (0, 0)}, engine="pytorch", compile=False, first_block_cache=None,
-                                 merge_qkv=True, tf32=False, freeze=False, model=None, steps=0)
+                                 merge_qkv=True, tf32=False, freeze=False, model=None, gguf=None, steps=0)
     as_flux.attention = "real tables, " + "merged gates, " * args.merge_gates + args.attention.strip("_").replace("native_", "")
     with torch.inference_mode():
         module = random_model(args, device, dtype)
