@@ -102,7 +102,7 @@ def main():
         "overhead_us": round(difference(rounds), 3),
         "interval_us": [round(again[25], 3), round(again[-26], 3)],
     }  # fmt: skip
-    text = json.dumps(result, indent=2)
+    text = json.dumps(result)
     print(text)
     if options.save:
         with open(options.save, "w") as file:

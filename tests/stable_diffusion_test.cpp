@@ -183,7 +183,7 @@ TEST(StableDiffusion, AnImageToBeginWithLeavesTheLastSteps) {
   EXPECT_THAT(error_of([&] { static_cast<void>(resolve(0, 10, 4)); }), HasSubstr("the strength is 0, expected"));
   EXPECT_EQ(resolve(1, 10, 4).calls(), 10);
   EXPECT_THAT(error_of([&] { static_cast<void>(pipeline->resolve({.token_rows = 2049, .switches = {}})); }),
-              HasSubstr("the number of token rows is 2049, expected 1 to 2048, which are 8 to 16384 pixels"));
+              HasSubstr("the number of token rows is 2049, expected 1 to 2048, which are 2 to 4096 pixels"));
   EXPECT_THAT(error_of([&] { static_cast<void>(resolve(0.1, 5, 4)); }), HasSubstr("leaves none of 5 steps"));
   EXPECT_THAT(error_of([&] { static_cast<void>(resolve(0.1, 1, 4)); }), HasSubstr("leaves none of 1 step,"));
   EXPECT_THAT(error_of([&] { static_cast<void>(resolve(0.1, 3, 4)); }), HasSubstr("expected at least 0.3334"));

@@ -92,7 +92,7 @@ TEST_F(CalibrateTest, RefusesWhatItCannotDo) {
   EXPECT_THAT(refusal("fashion-flux --steps 129", 2),
               HasSubstr("loops with 2 to 128 calls of the denoiser; this one has 129"));
   EXPECT_THAT(refusal("fashion-flux --opt auto", 2), HasSubstr("auto"));
-  EXPECT_THAT(refusal("fashion-flux --images 2 --probe-images 3", 2), HasSubstr("only 2 images to take them from"));
+  EXPECT_THAT(refusal("fashion-flux --images 2 --probe-images 3", 2), HasSubstr("--images 2 are all there are to take them from"));
 }
 
 /// `auto` takes fewer calls where the user says how much may be lost, and the plan says what was refused.

@@ -411,9 +411,12 @@ json sweep_option(const Sweep& sweep, const std::vector<SweepLine>& lines, std::
                        {"tip", tip.json()}});
       if (const std::string_view position = positions[index][i]; !position.empty()) {
         const double end = !interval ? value : position == "top" ? interval->high : interval->low;
+        json label = {{"position", position}};
+        // That of the first name begins at its point: in a narrow picture it would cover labels of the y-axis.
+        if (i == 0 && !point.name.empty()) label.update({{"align", "left"}, {"offset", json::array({-8, 0})}});
         ends.push_back({{"value", json::array({place_of(sweep, i), end})},
                         {"text", items.back()["text"]},
-                        {"label", {{"position", position}}}});
+                        {"label", std::move(label)}});
       }
       if (line.at[i]->unsettled || (y.needs_interval && !interval))
         items.back()["itemStyle"] = item_style(line.role, true);
