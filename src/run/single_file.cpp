@@ -74,8 +74,7 @@ class SingleFile::Reader {
  public:
   using Tensors = std::map<std::string, TensorSpec, std::less<>>;
 
-  Reader(const ComponentClass& kind, const nlohmann::json& config, const Tensors& tensors)
-      : kind_(kind), tensors_(tensors) {
+  Reader(const ComponentClass& kind, const nlohmann::json& config, const Tensors& tensors) : tensors_(tensors) {
     if (kind.adapters.aliases != nullptr) aliases_ = kind.adapters.aliases(config);
     for (const ModuleAlias& alias : aliases_)
       for (const std::string& module : alias.modules) by_module_.emplace(module, &alias);
@@ -192,7 +191,6 @@ class SingleFile::Reader {
     return true;
   }
 
-  const ComponentClass& kind_;
   const Tensors& tensors_;
   std::vector<ModuleAlias> aliases_;
   std::multimap<std::string, const ModuleAlias*> by_module_;
