@@ -148,8 +148,9 @@ define run_fuzzer
 	  -runs=$(FUZZ_RUNS) -seed=$(FUZZ_SEED) -max_len=4096 $(3) -print_final_stats=1
 endef
 
-# Builds for other machines include GPUs wherever there is a CUDA toolkit (make bootstrap-cuda installs one); builds for this machine
-# alone do so only where it has a GPU. A build that was configured before the toolkit came is configured again.
+# Builds for other machines include GPUs wherever there is a CUDA toolkit (make bootstrap-cuda installs one); builds for
+# this machine alone do so only where it has a GPU. A build that was configured before the toolkit came is configured
+# again.
 with_cuda = @if grep -qs '^HEADROOM_CUDA:STRING=AUTO' build/$(1)/CMakeCache.txt || \
   { grep -qs '^HEADROOM_CUDA:STRING=TOOLKIT' build/$(1)/CMakeCache.txt && \
     ! grep -qs '^CUDAToolkit_NVCC_EXECUTABLE:FILEPATH=/' build/$(1)/CMakeCache.txt; }; then \

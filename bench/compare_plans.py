@@ -3,9 +3,9 @@
 
     bench/compare_plans.py HEADROOM BASE [--device cpu|cuda] [--out FILE]
 
-Plans fashion-flux on a CPU, or FLUX.1-dev (random weights) on a GPU, with several sets of switches in both programs, and prints
-a table of what each plan takes, with the median of five planning times, in which libraries look for algorithms, too. Ends with
-code 1 where HEADROOM takes more launches or more memory than BASE.
+Plans fashion-flux on a CPU, or FLUX.1-dev (random weights) on a GPU, with several sets of switches in both programs,
+and prints a table of what each plan takes, with the median of five planning times, in which libraries look for
+algorithms, too. Ends with code 1 where HEADROOM takes more launches or more memory than BASE.
 """
 
 import argparse

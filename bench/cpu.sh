@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the documents say of CPUs, measured anew: the ladder with one image and with ten at once (batches 2 and 20), the profile of
-# a step against its floors, every kernel, and one step on 1 to 16 threads. On two cores, but for the last.
+# What the documents say of CPUs, measured anew: the ladder with one image and with ten at once (batches 2 and 20), the
+# profile of a step against its floors, every kernel, and one step on 1 to 16 threads. On two cores, but for the last.
 #
 #   bench/cpu.sh HEADROOM OUT_DIR
 #

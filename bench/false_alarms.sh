@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# How often `headroom bench --against` raises a false alarm on this machine: a binary against a copy of itself, N times. Writes
-# one verdict a line, as --save-verdict makes it, and prints how many there were of each.
+# How often `headroom bench --against` raises a false alarm on this machine: a binary against a copy of itself, N times.
+# Writes one verdict a line, as --save-verdict makes it, and prints how many there were of each.
 #
 #   bench/false_alarms.sh HEADROOM OUT.jsonl [N]
 #

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How far one forward pass of a FLUX transformer is from its own in fp32, on equal random weights and inputs, under each of
-some switches. Needs nothing but the program, and a device that holds the weights in fp32.
+"""How far one forward pass of a FLUX transformer is from its own in fp32, on equal random weights and inputs, under
+each of some switches. Needs nothing but the program, and a device that holds the weights in fp32.
 
     python3 bench/forward_error.py build/release/headroom flux-dev --tokens 32 --like ladder.json --save error-512.json
 
 Where bench/peers/flux_error.py takes diffusers in fp32 for the reference, this takes Headroom without any optimization
-under --baseline fp32. Inputs are as flux_error.py draws them: unit normals, timestep 0.5, guidance 4. --like is a result file
-of the same machine and build, whose description of them is taken over.
+under --baseline fp32. Inputs are as flux_error.py draws them: unit normals, timestep 0.5, guidance 4. --like is a
+result file of the same machine and build, whose description of them is taken over.
 """
 
 import argparse

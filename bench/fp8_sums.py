@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """fp8_sums.py: what FP8 tensor cores make of sums, with fast accumulation and without it.
 
-For sums of several lengths and three kinds of left operands (never negative, after a GELU, normal) against a right operand that is
-positive or normal: the mean of (result - exact) / mean |exact|, which is what sums lean, and the relative L2 error, of both; and the
-times of a large diffusion transformer's products, medians, alternately. The exact sums are those of the same FP8 numbers in double
-precision. Prints JSON. Needs PyTorch and a GPU with FP8 tensor cores; scales are one for a tensor, so that PyTorch calls cuBLASLt.
+For sums of several lengths and three kinds of left operands (never negative, after a GELU, normal) against a right
+operand that is positive or normal: the mean of (result - exact) / mean |exact|, which is what sums lean, and the
+relative L2 error, of both; and the times of a large diffusion transformer's products, medians, alternately. The exact
+sums are those of the same FP8 numbers in double precision. Prints JSON. Needs PyTorch and a GPU with FP8 tensor cores;
+scales are one for a tensor, so that PyTorch calls cuBLASLt.
 """
 
 import json

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# What the documents say of FLUX.1-dev (random weights, 512 text tokens) on one GPU, but for the comparison with PyTorch, which
-# bench/h200_peers.sh adds: the ladder at 1024x1024 and, of the exact switches, at 512x512, its ends at other sizes, a forward pass and the
-# first step of a new shape, profiles of a step, how far a forward pass is from fp32, loading; and what eager diffusers takes for a forward
-# pass with each kind of attention. A result file for each.
+# What the documents say of FLUX.1-dev (random weights, 512 text tokens) on one GPU, but for the comparison with
+# PyTorch, which bench/h200_peers.sh adds: the ladder at 1024x1024 and, of the exact switches, at 512x512, its ends at
+# other sizes, a forward pass and the first step of a new shape, profiles of a step, how far a forward pass is from
+# fp32, loading; and what eager diffusers takes for a forward pass with each kind of attention. A result file for each.
 #
 #   bench/h200.sh HEADROOM OUT_DIR
 #
-# Needs PyTorch and diffusers (scripts/bootstrap.sh peers). MATCHES (a regular expression, all) chooses what runs. Takes about six minutes.
+# Needs PyTorch and diffusers (scripts/bootstrap.sh peers). MATCHES (a regular expression, all) chooses what runs. Takes
+# about six minutes.
 set -euo pipefail
 headroom=$1 out=$2 matches=${MATCHES:-.}
 here=$(cd "$(dirname "$0")/.." && pwd)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What each switch for images gives on a GPU: FLUX.1's decoder, and bench/stack, an encoder of 3 and 60 channels, of which none fill
-# a vector of tensor cores; bf16, random weights, 1024x1024. Writes a result file for each configuration.
+# What each switch for images gives on a GPU: FLUX.1's decoder, and bench/stack, an encoder of 3 and 60 channels, of
+# which none fill a vector of tensor cores; bf16, random weights, 1024x1024. Writes a result file for each
+# configuration.
 #
 #   bench/h200_autoencoder.sh HEADROOM OUT_DIR
 #

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# FLUX.1-dev from files as its users have them, with random weights, at 1024x1024 on one GPU: packed Q4_K and scaled FP8 against our
-# own FP8, and packed Q4_K against diffusers' GGUF loader.
+# FLUX.1-dev from files as its users have them, with random weights, at 1024x1024 on one GPU: packed Q4_K and scaled FP8
+# against our own FP8, and packed Q4_K against diffusers' GGUF loader.
 #
 #   bench/h200_files.sh HEADROOM OUT_DIR
 #
-# Steps are those of requests, processes of all sides alternate, and each round is a file of its own. PARTS (a regular expression, all)
-# and ROUNDS (4) choose what runs: `packed`, `scaled`, `limit` and `peer`. Each takes one to two minutes on an H200. `peer` needs
-# python3 with PyTorch, diffusers and gguf, `limit` transformers as well, and all 40 GB of disk.
+# Steps are those of requests, processes of all sides alternate, and each round is a file of its own. PARTS (a regular
+# expression, all) and ROUNDS (4) choose what runs: `packed`, `scaled`, `limit` and `peer`. Each takes one to two
+# minutes on an H200. `peer` needs python3 with PyTorch, diffusers and gguf, `limit` transformers as well, and all 40 GB
+# of disk.
 set -euo pipefail
 headroom=$1 out=$2 rounds=${ROUNDS:-4}
 here=$(cd "$(dirname "$0")/.." && pwd)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# FLUX.3 [klein] of random weights on one GPU: whole requests from a prompt to a PNG, and networks here and in PyTorch, equal work in one
-# run. Writes
+# FLUX.3 [klein] of random weights on one GPU: whole requests from a prompt to a PNG, and networks here and in PyTorch,
+# equal work in one run. Writes
 #   requests.jsonl   a line for each request: what it shows, its switches, and the answer; the first of a process plans and loads
 #   memory.jsonl     of each of them the most device memory that was in use, in MiB, and before the process
 #   caches.jsonl     PSNR of requests with a step cache against the request without, same seed
@@ -9,9 +9,10 @@
 #
 #   bench/h200_flux3.sh HEADROOM OUT_DIR
 #
-# PARTS (requests caches limit memory reference reference-step matches) chooses what runs, MATCHES (a regular expression, all) which matches, ROUNDS (4) how
-# often a match alternates, SIZE (1024), STEPS and DEVICE (cuda) are for a trial. Needs python3 with Pillow, for `matches` also PyTorch,
-# diffusers 0.42 and transformers, and 60 GiB of the GPU's memory.
+# PARTS (requests caches limit memory reference reference-step matches) chooses what runs, MATCHES (a regular
+# expression, all) which matches, ROUNDS (4) how often a match alternates, SIZE (1024), STEPS and DEVICE (cuda) are for
+# a trial. Needs python3 with Pillow, for `matches` also PyTorch, diffusers 0.42 and transformers, and 60 GiB of the
+# GPU's memory.
 set -euo pipefail
 headroom=$1 out=$2 parts=${PARTS:-requests caches limit memory reference reference-step matches} rounds=${ROUNDS:-4} size=${SIZE:-1024} device=${DEVICE:-cuda}
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -26,7 +27,8 @@ without_hoist=arena,flash,fuse,align,channels-last,streams,graph
 # MiB that are in use on the visible GPU
 used=(nvidia-smi -i "${CUDA_VISIBLE_DEVICES:-0}" --query-gpu=memory.used --format=csv,noheader,nounits)
 
-# requests NAME KIND SWITCHES COUNT FIELDS [OPTION...]: requests of one process, of which FIELDS are further members in JSON
+# requests NAME KIND SWITCHES COUNT FIELDS [OPTION...]: requests of one process, of which FIELDS are further members in
+# JSON
 requests() {
   local name=$1 kind=$2 switches=$3 before watch began=$SECONDS
   before=$("${used[@]}" 2>/dev/null | head -1 || true)

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# FLUX.1-dev (random weights, 512 text tokens) here and in diffusers under PyTorch, equal work on one GPU in one run: forward
-# passes of each of its networks, denoise loops of STEPS steps with what runs before the loop, but without text encoders and VAE on
-# either side, and requests of 28 steps from a prompt to pixels. PyTorch compiles once a match and then alternates with us (ours,
-# theirs, theirs, ours, ...), which is what pairs them. Writes a result file for each side, work and round; bench/peers/h200_ratios.py
-# compares them.
+# FLUX.1-dev (random weights, 512 text tokens) here and in diffusers under PyTorch, equal work on one GPU in one run:
+# forward passes of each of its networks, denoise loops of STEPS steps with what runs before the loop, but without text
+# encoders and VAE on either side, and requests of 28 steps from a prompt to pixels. PyTorch compiles once a match and
+# then alternates with us (ours, theirs, theirs, ours, ...), which is what pairs them. Writes a result file for each
+# side, work and round; bench/peers/h200_ratios.py compares them.
 #
 #   bench/h200_peers.sh HEADROOM OUT_DIR
 #
-# The peer is compiled as diffusers documents it (each kind of block once), with merged QKV and cuDNN's attention, and runs both
-# as it is and captured in a CUDA graph; in FP8 with one scale for each row, as torchao does. Needs python3 with PyTorch, diffusers
-# and transformers, and 80 GiB of the GPU's memory. ROUNDS (6), STEPS (10), MATCHES (a regular expression, all) choose what runs; MORE are
-# switches that ours has beyond those of a transformer's match, such as attn8, and makes it the lossier side of one more table. All of it
-# takes about twenty minutes on an H200: fp8-batch4 three, whole requests five, every other match one or two.
+# The peer is compiled as diffusers documents it (each kind of block once), with merged QKV and cuDNN's attention, and
+# runs both as it is and captured in a CUDA graph; in FP8 with one scale for each row, as torchao does. Needs python3
+# with PyTorch, diffusers and transformers, and 80 GiB of the GPU's memory. ROUNDS (6), STEPS (10), MATCHES (a regular
+# expression, all) choose what runs; MORE are switches that ours has beyond those of a transformer's match, such as
+# attn8, and makes it the lossier side of one more table. All of it takes about twenty minutes on an H200: fp8-batch4
+# three, whole requests five, every other match one or two.
 set -euo pipefail
 headroom=$1 out=$2 rounds=${ROUNDS:-6} steps=${STEPS:-10}
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -36,8 +37,8 @@ match() {
   echo "$1: $((SECONDS - began)) s"
 }
 
-# kontext NAME SWITCHES OPTION...: a forward pass of FLUX.1-Kontext's tokens at 1024x1024, as many of the image that is edited as of
-# the one that is made, which alone are read of what it makes
+# kontext NAME SWITCHES OPTION...: a forward pass of FLUX.1-Kontext's tokens at 1024x1024, as many of the image that is
+# edited as of the one that is made, which alone are read of what it makes
 kontext() {
   [[ $1 =~ ${MATCHES:-.} ]] || return 0
   local began=$SECONDS
@@ -53,7 +54,8 @@ kontext() {
   echo "$1: $((SECONDS - began)) s"
 }
 
-# vae NAME PASS PIXELS: one pass of FLUX.1's AutoencoderKL in bf16, against PyTorch channels-last, compiled, without and with a graph
+# vae NAME PASS PIXELS: one pass of FLUX.1's AutoencoderKL in bf16, against PyTorch channels-last, compiled, without and
+# with a graph
 vae() {
   [[ $1 =~ ${MATCHES:-.} ]] || return 0
   local began=$SECONDS
@@ -81,7 +83,8 @@ text() {
   echo "$1: $((SECONDS - began)) s"
 }
 
-# whole NAME SWITCHES OPTION...: a request of 28 steps at 1024x1024, from a prompt to pixels on the host, every stage of it
+# whole NAME SWITCHES OPTION...: a request of 28 steps at 1024x1024, from a prompt to pixels on the host, every stage of
+# it
 whole() {
   [[ $1 =~ ${MATCHES:-.} ]] || return 0
   local began=$SECONDS
@@ -93,8 +96,8 @@ whole() {
   echo "$1: $((SECONDS - began)) s"
 }
 
-# cached NAME: requests of 28 steps in FP8 with every second step forced to be reused, and without, against diffusers' first-block cache
-# around compiled blocks with the same schedule, and against PyTorch without a cache
+# cached NAME: requests of 28 steps in FP8 with every second step forced to be reused, and without, against diffusers'
+# first-block cache around compiled blocks with the same schedule, and against PyTorch without a cache
 cached() {
   [[ $1 =~ ${MATCHES:-.} ]] || return 0
   local began=$SECONDS

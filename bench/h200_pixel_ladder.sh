@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# What each switch gives UNet2DModel of 692 M on a GPU, a pass for one image of 3x64x64, random weights: alone next to fp32, and one after
-# the other, each with its memory; and next to it what PyTorch's autocast makes of the same network in fp32, as it is and compiled in a
-# CUDA graph. Writes a result file for each configuration.
+# What each switch gives UNet2DModel of 692 M on a GPU, a pass for one image of 3x64x64, random weights: alone next to
+# fp32, and one after the other, each with its memory; and next to it what PyTorch's autocast makes of the same network
+# in fp32, as it is and compiled in a CUDA graph. Writes a result file for each configuration.
 #
 #   bench/h200_pixel_ladder.sh HEADROOM OUT_DIR
 #
-# CACHE is a folder that keeps what torch.compile makes. Takes about seven minutes, most of them the search for convolutions' engines, of which
-# each precision and layout has its own.
+# CACHE is a folder that keeps what torch.compile makes. Takes about seven minutes, most of them the search for
+# convolutions' engines, of which each precision and layout has its own.
 set -euo pipefail
 headroom=$1 out=$2
 here=$(cd "$(dirname "$0")/.." && pwd)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Qwen-Image (random weights, 1328x1328, 256 text tokens) on one GPU: passes of each network here and in diffusers and transformers under
-# PyTorch, equal work in one run; and of ours requests from a prompt to a PNG, the ladder and profiles of a step, and compiling. PyTorch
-# compiles once a match and then alternates with us, which pairs the times. Writes
+# Qwen-Image (random weights, 1328x1328, 256 text tokens) on one GPU: passes of each network here and in diffusers and
+# transformers under PyTorch, equal work in one run; and of ours requests from a prompt to a PNG, the ladder and
+# profiles of a step, and compiling. PyTorch compiles once a match and then alternates with us, which pairs the times.
+# Writes
 #   headroom-forward-NAME-ROUND.json, pytorch-NAME-ROUND.json   of a match, which bench/peers/h200_ratios.py compares
 #   requests.jsonl                                              a line for each request, as bench/timed_requests.py tells
 #   headroom-NAME.json                                          of ladder, profile and bench
@@ -9,9 +10,10 @@
 #
 #   bench/h200_qwen.sh HEADROOM OUT_DIR
 #
-# The peer has cuDNN's attention, no mask, real tables of positions, each kind of block compiled once, and runs as it is and captured in a
-# CUDA graph; in FP8 with one scale for each row. Needs python3 with PyTorch, transformers and diffusers 0.42, 90 GiB of the GPU's memory,
-# and for the errors 50 GB of disk. ROUNDS (4), MATCHES (a regular expression, all) choose what runs.
+# The peer has cuDNN's attention, no mask, real tables of positions, each kind of block compiled once, and runs as it is
+# and captured in a CUDA graph; in FP8 with one scale for each row. Needs python3 with PyTorch, transformers and
+# diffusers 0.42, 90 GiB of the GPU's memory, and for the errors 50 GB of disk. ROUNDS (4), MATCHES (a regular
+# expression, all) choose what runs.
 set -euo pipefail
 headroom=$1 out=$2 rounds=${ROUNDS:-4}
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -38,7 +40,8 @@ match() {
   echo "$1: $((SECONDS - began)) s"
 }
 
-# part NAME PART MODEL PASS OPTION...: a pass of another network in bf16, against PyTorch compiled, without and with a graph
+# part NAME PART MODEL PASS OPTION...: a pass of another network in bf16, against PyTorch compiled, without and with a
+# graph
 part() {
   wanted "$1" || return 0
   local began=$SECONDS
@@ -61,8 +64,8 @@ once() {
   echo "$1: $((SECONDS - began)) s"
 }
 
-# ask ID STEPS TOKENS SEED MEMBER...: a request with a prompt of as many tokens or a few more, of which --text-tokens leaves 256; SEED is
-# its first word
+# ask ID STEPS TOKENS SEED MEMBER...: a request with a prompt of as many tokens or a few more, of which --text-tokens
+# leaves 256; SEED is its first word
 ask() {
   local member
   printf '{"id": "%s", "steps": %s, "prompt": "%s' "$1" "$2" "$4"
@@ -92,7 +95,8 @@ stand_in() {
   echo "$folder"
 }
 
-# The first request of a process loads, and each of another kind (steps, lengths) is planned first: `-again` has neither.
+# The first request of a process loads, and each of another kind (steps, lengths) is planned first: `-again` has
+# neither.
 if wanted request-fp8; then
   {
     ask guided-fp8 "$steps" 256 2 "$guided"
@@ -134,7 +138,8 @@ for limit in 24GiB 16GiB; do
   fi
 done
 
-# compiled NAME: the loop's program planned with an empty cache, without its kernels, and with all; 60 blocks, no weights
+# compiled NAME: the loop's program planned with an empty cache, without its kernels, and with all; 60 blocks, no
+# weights
 compiled() {
   wanted "$1" || return 0
   local which
@@ -151,7 +156,8 @@ PYTHON
   done
 }
 
-# With one text token less, 7144 tokens, rows of stored scores begin at multiples of 16 bytes, without which their matmuls are slow.
+# With one text token less, 7144 tokens, rows of stored scores begin at multiples of 16 bytes, without which their
+# matmuls are slow.
 pass=(--pass forward --height "$side" --width "$side" --text-tokens 256)
 aligned=("${pass[@]:0:6}" --text-tokens 255)
 if wanted ladder; then

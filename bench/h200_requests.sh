@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What a user of a whole folder of FLUX.1-dev waits for on one GPU, by the clock on the wall: from the start of the process to a PNG,
-# requests of one process with all stages resident and within 16 GiB, and with one LoRA file and another. Random weights in bf16, 34 GB, are written first and are then
-# in the page cache; 1024x1024, 28 steps. Writes
+# What a user of a whole folder of FLUX.1-dev waits for on one GPU, by the clock on the wall: from the start of the
+# process to a PNG, requests of one process with all stages resident and within 16 GiB, and with one LoRA file and
+# another. Random weights in bf16, 34 GB, are written first and are then in the page cache; 1024x1024, 28 steps. Writes
 #   start.jsonl    a line for each process: its switches, `wall_s`, and what `run --json` said of it
 #   limit.jsonl    a line for each request: the limit, and the answer; the first of a process plans and loads
 #   lora.jsonl     a line for each request, of 2 steps and then of 8, with and without LoRA files: the switches, and the answer, whose stage
@@ -10,8 +10,9 @@
 #
 #   bench/h200_requests.sh HEADROOM OUT_DIR
 #
-# Needs python3 with PyTorch, diffusers, transformers and safetensors, 40 GB of disk and 80 of memory. Takes about five minutes; PARTS
-# (start limit lora) chooses what runs. Give it 12 threads of OpenMP or more: they copy the weights to the device.
+# Needs python3 with PyTorch, diffusers, transformers and safetensors, 40 GB of disk and 80 of memory. Takes about five
+# minutes; PARTS (start limit lora) chooses what runs. Give it 12 threads of OpenMP or more: they copy the weights to
+# the device.
 set -euo pipefail
 headroom=$1 out=$2 parts=${PARTS:-start limit lora}
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -25,7 +26,8 @@ python3 "$here/bench/peers/flux_stand_in.py" dev "$dev" --weights 0
 cat "$dev"/*/*.safetensors >/dev/null
 echo "weights: $((SECONDS - began)) s"
 
-# start SWITCHES: makes one image in a new process. The first process with these switches also searches the fastest kernels.
+# start SWITCHES: makes one image in a new process. The first process with these switches also searches the fastest
+# kernels.
 start() {
   local began summary
   began=$(date +%s.%N)
@@ -62,7 +64,8 @@ if [[ $parts == *limit* ]]; then
   for limit in 0 16GiB 0 16GiB; do limited "$limit"; done
 fi
 
-# adapted STEPS FILE...: requests one after the other, each with that LoRA file, or with `none`; equal prompts, so that no encoder runs after the first
+# adapted STEPS FILE...: requests one after the other, each with that LoRA file, or with `none`; equal prompts, so that
+# no encoder runs after the first
 adapted() {
   local loras
   for file in "${@:2}"; do

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Live streams on one GPU, random weights, fp16. A frame of SD-Turbo's shapes at 512x512, one step, from pixels to pixels on the device, here
-# and in PyTorch, compiled and captured as one CUDA graph, alternately; LiveStreamUNet's frame in 1 and 20 steps; frames in batches
-# against one at a time; and whole streams, paced and not, from frame in to frame out on the host, with what memory they have.
+# Live streams on one GPU, random weights, fp16. A frame of SD-Turbo's shapes at 512x512, one step, from pixels to
+# pixels on the device, here and in PyTorch, compiled and captured as one CUDA graph, alternately; LiveStreamUNet's
+# frame in 1 and 20 steps; frames in batches against one at a time; and whole streams, paced and not, from frame in to
+# frame out on the host, with what memory they have.
 #
 #   bench/h200_stream.sh HEADROOM OUT_DIR
 #
@@ -13,9 +14,9 @@
 #   alone-N, batch-N  the same in N = 2 and 4 steps, frame by frame and with stream-batch=N                                      (20 s each)
 #   paced-60          the same in one step between two pipes, 60 frames a second, PACED (10000) of them                          (3 min)
 #   unpaced           live-ink, UNPACED (100000) frames of it                                                                    (2 min)
-# Ours keeps from frame to frame what prompt, noise and levels alone make; PyTorch's frame makes it each time, as the model is written.
-# SWITCHES (lossless,fp16) and DEVICE (cuda) are ours. Needs python3, for compile and frame with PyTorch and diffusers, and 8 GiB of the GPU's memory.
-# bench/stream_facts.py says what the results of streams come to.
+# Ours keeps from frame to frame what prompt, noise and levels alone make; PyTorch's frame makes it each time, as the
+# model is written. SWITCHES (lossless,fp16) and DEVICE (cuda) are ours. Needs python3, for compile and frame with
+# PyTorch and diffusers, and 8 GiB of the GPU's memory. bench/stream_facts.py says what the results of streams come to.
 set -uo pipefail
 headroom=$1 out=$2 rounds=${ROUNDS:-6} switches=${SWITCHES:-lossless,fp16} device=${DEVICE:-cuda} side=${SIDE:-512}
 frames=${FRAMES:-1000} paced=${PACED:-10000} unpaced=${UNPACED:-100000}

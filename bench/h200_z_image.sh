@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Z-Image's transformer (random weights, 1024x1024, 256 text tokens) on one GPU: passes here and in diffusers under PyTorch, equal work in
-# one run, and our loop of Turbo's 8 steps. PyTorch compiles once a match and then alternates with us, which pairs the times. Writes
+# Z-Image's transformer (random weights, 1024x1024, 256 text tokens) on one GPU: passes here and in diffusers under
+# PyTorch, equal work in one run, and our loop of Turbo's 8 steps. PyTorch compiles once a match and then alternates
+# with us, which pairs the times. Writes
 #   headroom-forward-NAME-ROUND.json, pytorch-NAME-ROUND.json   of a match, which bench/peers/h200_ratios.py compares
 #   headroom-loop-NAME.json                                     of 8 steps
 #
 #   bench/h200_z_image.sh HEADROOM OUT_DIR
 #
-# The peer has one matmul for queries, keys and values, real tables of positions and each kind of block compiled once, and runs as it is and
-# captured in a CUDA graph; in FP8 with one scale for each row. Needs python3 with PyTorch and diffusers 0.42, and 40 GiB of the GPU's
-# memory. ROUNDS (4), MATCHES (a regular expression, all), SIZE (1024) and PEER (further options of the peer, --merge-gates) choose.
+# The peer has one matmul for queries, keys and values, real tables of positions and each kind of block compiled once,
+# and runs as it is and captured in a CUDA graph; in FP8 with one scale for each row. Needs python3 with PyTorch and
+# diffusers 0.42, and 40 GiB of the GPU's memory. ROUNDS (4), MATCHES (a regular expression, all), SIZE (1024) and PEER
+# (further options of the peer, --merge-gates) choose.
 set -euo pipefail
 headroom=$1 out=$2 rounds=${ROUNDS:-4} size=${SIZE:-1024} device=${DEVICE:-cuda}
 here=$(cd "$(dirname "$0")/.." && pwd)

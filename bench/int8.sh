@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# What int8 is worth on a CPU, end to end: one forward pass of fashion-flux, batch 20, on two cores, with the exact switches alone, with
-# bf16, with int8 and with both. The four alternate, each in a process of its own, now in one order, now in the other, because a
-# shared machine changes its mood for seconds at a time. Writes a result file for each and round, the products by themselves and a
-# profile of each; bench/int8_ratios.py makes one file of the rounds, and the table.
+# What int8 is worth on a CPU, end to end: one forward pass of fashion-flux, batch 20, on two cores, with the exact
+# switches alone, with bf16, with int8 and with both. The four alternate, each in a process of its own, now in one
+# order, now in the other, because a shared machine changes its mood for seconds at a time. Writes a result file for
+# each and round, the products by themselves and a profile of each; bench/int8_ratios.py makes one file of the rounds,
+# and the table.
 #
 #   bench/int8.sh HEADROOM OUT_DIR [ROUNDS]
 #
-# CORES chooses the two cores (0,1), ISA limits the vector units (`avx512_bf16`, `avx512_vnni`: a CPU without AMX), MODEL the model.
-# 10 rounds take about two minutes on a machine of one's own.
+# CORES chooses the two cores (0,1), ISA limits the vector units (`avx512_bf16`, `avx512_vnni`: a CPU without AMX),
+# MODEL the model. 10 rounds take about two minutes on a machine of one's own.
 set -euo pipefail
 headroom=$1 out=$2 rounds=${3:-10} cores=${CORES:-0,1} isa=${ISA:-amx}
 here=$(cd "$(dirname "$0")/.." && pwd)

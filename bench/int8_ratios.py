@@ -3,8 +3,8 @@
 
     python3 bench/int8_ratios.py OUT_DIR [--save FILE]
 
-A round's factor is fp32's median over that of the same round. Given are the medians over rounds, of times and of factors, each
-with the exact 95% interval of a median (order statistics).
+A round's factor is fp32's median over that of the same round. Given are the medians over rounds, of times and of
+factors, each with the exact 95% interval of a median (order statistics).
 """
 
 import argparse

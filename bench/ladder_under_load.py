@@ -3,12 +3,13 @@
 
     bench/ladder_under_load.py HEADROOM OUT.jsonl [--device cpu|cuda] [--tries 10] [--seed 1]
 
-Climbs a short ladder on two CPUs (CORES, 0,1 unless set) or on a GPU: twice while nothing else runs, then ten times with two
-busy processes on the same CPUs or the same GPU that start somewhere in its middle and end again before its shortest course
-would. A rung's factor that is reported as a fact is held against what the hardware does when nothing disturbs it: of all images
-that the two made, settled or not, the fastest tenth of the baseline's over the fastest tenth of the rung's. Writes a line for
-each ladder: what was reported of each rung, and how far the one furthest off is from that. Ends with code 1 where that is more than
-1.3x, and with code 2 where no factor was reported at all, so that nothing was tried. Takes about a quarter of an hour on two cores.
+Climbs a short ladder on two CPUs (CORES, 0,1 unless set) or on a GPU: twice while nothing else runs, then ten times
+with two busy processes on the same CPUs or the same GPU that start somewhere in its middle and end again before its
+shortest course would. A rung's factor that is reported as a fact is held against what the hardware does when nothing
+disturbs it: of all images that the two made, settled or not, the fastest tenth of the baseline's over the fastest tenth
+of the rung's. Writes a line for each ladder: what was reported of each rung, and how far the one furthest off is from
+that. Ends with code 1 where that is more than 1.3x, and with code 2 where no factor was reported at all, so that
+nothing was tried. Takes about a quarter of an hour on two cores.
 """
 
 import argparse

@@ -1,7 +1,9 @@
-"""What models/live-ink was trained on: made videos (`scenes`), a camera's noise (`camera`) and what each frame is to become (`ink`).
+"""What models/live-ink was trained on: made videos (`scenes`), a camera's noise (`camera`) and what each frame is to
+become (`ink`).
 
-Everything follows from a clip's seed by integer hashing, so that src/media/video/made_scene.cpp and ink.cpp, by which the model is judged, make the
-same: the golden of tests/goldens/make_live_ink.py holds them to each other. Frames are [clips, frames, 3, side, side] in [0, 1]. It needs PyTorch alone.
+Everything follows from a clip's seed by integer hashing, so that src/media/video/made_scene.cpp and ink.cpp, by which
+the model is judged, make the same: the golden of tests/goldens/make_live_ink.py holds them to each other. Frames are
+[clips, frames, 3, side, side] in [0, 1]. It needs PyTorch alone.
 """
 
 import math
@@ -14,7 +16,8 @@ MASK = 0xFFFFFFFF
 # Of the ink's five tones, from the darkest.
 PALETTE = ((0.10, 0.11, 0.23), (0.35, 0.22, 0.38), (0.72, 0.36, 0.33), (0.91, 0.67, 0.43), (0.97, 0.92, 0.80))
 TONE_SHARPNESS = 10.0  # of the steps between tones
-SMOOTHING, SURROUND = 1.0, 2.0  # standard deviations in pixels: of the blurred image that tones come from, and of the one that contours differ from
+# standard deviations in pixels: of the blurred image that tones come from, and of the one that contours differ from
+SMOOTHING, SURROUND = 1.0, 2.0
 CONTOUR_AT, CONTOUR_WIDTH, CONTOUR_INK = 0.03, 0.012, 0.85
 LUMA = (0.299, 0.587, 0.114)
 
@@ -76,7 +79,9 @@ def value_noise(x, y, seeds):
 
 
 def texture(draw, x, y):
-    """Plain, striped, chequered or noisy, between two colours. x, y [clips, frames, h, w] -> [clips, frames, 3, h, w]"""
+    """Plain, striped, chequered or noisy, between two colours. x, y [clips, frames, h, w] -> [clips, frames, 3, h,
+    w]
+    """
     kind = torch.floor(draw(0, 4))
     along, _ = turned(x, y, draw(0, 2 * math.pi))
     stripes = 0.5 + 0.5 * torch.sin(2 * math.pi * draw(0.5, 3) * along + draw(0, 2 * math.pi))
@@ -93,7 +98,9 @@ def texture(draw, x, y):
 
 
 def scenes(seeds, first, frames, side=64):
-    """Frames `first` and on of each seed's clip: a textured ground under a moving camera, and shapes that move over it."""
+    """Frames `first` and on of each seed's clip: a textured ground under a moving camera, and shapes that move over
+    it.
+    """
     device = seeds.device
     draw = Draws(seeds)
     t = torch.arange(first, first + frames, device=device).float()[None, :, None, None]
@@ -143,8 +150,9 @@ def blurred(image, deviation):
 
 
 def ink(frames):
-    """A print in five inks: each pixel's smoothed brightness falls softly onto one of five tones, and the dark sides of edges, where a
-    difference of Gaussians is negative, become contours of the darkest. [..., 3, h, w] in [0, 1] -> the same"""
+    """A print in five inks: each pixel's smoothed brightness falls softly onto one of five tones, and the dark sides
+    of edges, where a difference of Gaussians is negative, become contours of the darkest. [..., 3, h, w] in [0, 1]
+    -> the same"""
     shape = frames.shape
     frames = frames.reshape(-1, *shape[-3:])
     luma = sum(weight * frames[:, c : c + 1] for c, weight in enumerate(LUMA))  # [n, 1, h, w]
@@ -169,6 +177,8 @@ def psnr(frames, wanted):
 
 
 def flicker(frames):
-    """How far a frame is from the mean of the two around it, root mean square: of each clip. [clips, frames, 3, h, w] -> [clips]"""
+    """How far a frame is from the mean of the two around it, root mean square: of each clip. [clips, frames, 3, h,
+    w] -> [clips]
+    """
     middle = frames[:, 1:-1] - (frames[:, :-2] + frames[:, 2:]) / 2
     return middle.square().mean((1, 2, 3, 4)).sqrt()

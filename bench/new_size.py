@@ -3,10 +3,11 @@
 
     python3 bench/new_size.py build/release/headroom --device cuda --opt lossless,fp16 --save new_size.jsonl
 
-SD-Turbo's shapes with the tiny autoencoder, random weights, one step, no guidance. A process answers `run --prompts -`, one size after
-the other, each twice; the first size also loads the weights. The first process has neither compiled kernels nor measured algorithms on disk, the
-others (--again) find what it left there. Writes a line for each request: `cached`, the size, `wall_s` by the clock on the wall from the request
-to the answer, for which the PNG is written, and the answer.
+SD-Turbo's shapes with the tiny autoencoder, random weights, one step, no guidance. A process answers `run --prompts -`,
+one size after the other, each twice; the first size also loads the weights. The first process has neither compiled
+kernels nor measured algorithms on disk, the others (--again) find what it left there. Writes a line for each request:
+`cached`, the size, `wall_s` by the clock on the wall from the request to the answer, for which the PNG is written, and
+the answer.
 """
 
 import argparse

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What it takes to open models of full size from one file, against the folders with the same networks: time and peak memory of
-`headroom plan`, which reads no weight, in alternating processes, and of `headroom inspect`.
+"""What it takes to open models of full size from one file, against the folders with the same networks: time and peak
+memory of `headroom plan`, which reads no weight, in alternating processes, and of `headroom inspect`.
 
     python3 bench/open_files.py build/release/headroom bench/results/cpu/open_files.jsonl
 
-FLUX.1-dev is the transformer alone, 23.8 GB in bf16; SDXL has all networks, 6.9 GB in f16. The files are sparse: all weights are zeros
-and take no disk. The first line is of the machine, each further one of a model. Needs PyTorch, diffusers, transformers and gguf.
+FLUX.1-dev is the transformer alone, 23.8 GB in bf16; SDXL has all networks, 6.9 GB in f16. The files are sparse: all
+weights are zeros and take no disk. The first line is of the machine, each further one of a model. Needs PyTorch,
+diffusers, transformers and gguf.
 """
 
 import argparse

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""predictions.py PROGRAM [--rounds N] -- ARGUMENTS: what `headroom doctor ARGUMENTS` predicts of switches, against what it measures.
-predictions.py --read FILE... -- ARGUMENTS: the same from what such runs printed elsewhere.
+"""predictions.py PROGRAM [--rounds N] -- ARGUMENTS: what `headroom doctor ARGUMENTS` predicts of switches, against what
+it measures. predictions.py --read FILE... -- ARGUMENTS: the same from what such runs printed elsewhere.
 
-Runs `PROGRAM doctor ARGUMENTS --json --run-switches 100` N times (3) and prints one JSON line a switch: the medians over rounds of its
-gain predicted by rates, by launches, and measured, and the stated errors; then one with the median and the worst error of the
-predicted times, and whether the three largest gains are the measured ones, and in their order. ARGUMENTS are of a model:
-fashion-flux --device cpu.
+Runs `PROGRAM doctor ARGUMENTS --json --run-switches 100` N times (3) and prints one JSON line a switch: the medians
+over rounds of its gain predicted by rates, by launches, and measured, and the stated errors; then one with the median
+and the worst error of the predicted times, and whether the three largest gains are the measured ones, and in their
+order. ARGUMENTS are of a model: fashion-flux --device cpu.
 """
 
 import json

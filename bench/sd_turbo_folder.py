@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the folder of a pipeline of SD-Turbo's shapes with the tiny autoencoder, configurations alone, for random weights:
+"""Writes the folder of a pipeline of SD-Turbo's shapes with the tiny autoencoder, configurations alone, for random
+weights:
 
     python3 bench/sd_turbo_folder.py out/sd-turbo
     build/release/headroom stream out/sd-turbo --random-weights 0 --input test:512x512@60:600 --out null:

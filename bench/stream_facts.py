@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What result files of streams say of what a live stream must keep to: p99 over the median, frames lost or out of order, drift of the latency,
-and, of a memory file with one (bench/watch_memory.py), whether memory grew.
+"""What result files of streams say of what a live stream must keep to: p99 over the median, frames lost or out of
+order, drift of the latency, and, of a memory file with one (bench/watch_memory.py), whether memory grew.
 
     python3 bench/stream_facts.py results/live-ink-30-minutes.json results/live-ink-30-minutes-memory.json
 
-Drift is how much larger the median of the last tenth of the frames is than that of the first. Growth of memory is from after the first tenth of the time to
-the end.
+Drift is how much larger the median of the last tenth of the frames is than that of the first. Growth of memory is from
+after the first tenth of the time to the end.
 """
 
 import argparse

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Sends requests to `headroom run --prompts -`, each once the one before is answered, and adds a line of JSON for each to a file.
+"""Sends requests to `headroom run --prompts -`, each once the one before is answered, and adds a line of JSON for each
+to a file.
 
     python3 bench/timed_requests.py requests.jsonl NAME REQUESTS headroom run FOLDER --prompts - ...
 
-REQUESTS is a file with a request on each line. A line of the result has the name, the command's switches and limit, `wall_ms` from sending
-the request to its answer, `device_bytes`, the most that was taken of the GPU meanwhile by all its processes and contexts, sampled every 50
-ms (null where nvidia-smi is missing), and the answer; for the first request `wall_ms` is from the start of the process. A request with
-"psnr": FILE is compared with that PNG, and its line has `psnr_db`, which needs numpy and Pillow. Exits as the command did.
+REQUESTS is a file with a request on each line. A line of the result has the name, the command's switches and limit,
+`wall_ms` from sending the request to its answer, `device_bytes`, the most that was taken of the GPU meanwhile by all
+its processes and contexts, sampled every 50 ms (null where nvidia-smi is missing), and the answer; for the first
+request `wall_ms` is from the start of the process. A request with "psnr": FILE is compared with that PNG, and its line
+has `psnr_db`, which needs numpy and Pillow. Exits as the command did.
 """
 
 import json

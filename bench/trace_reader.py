@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""trace_reader.py PROGRAM FOLDER [EVENTS]: time and memory in which `headroom doctor --trace` reads a large trace, plain and packed.
+"""trace_reader.py PROGRAM FOLDER [EVENTS]: time and memory in which `headroom doctor --trace` reads a large trace,
+plain and packed.
 
-Writes traces like those of torch.profiler with record_shapes (an op, its launch and its kernel in turn) to FOLDER, 2.65 million events
-(1 GB) unless EVENTS says else, reads each, and prints one JSON line a file: seconds of the whole process, of unpacking alone by
-zlib, and the most resident memory in MiB.
+Writes traces like those of torch.profiler with record_shapes (an op, its launch and its kernel in turn) to FOLDER, 2.65
+million events (1 GB) unless EVENTS says else, reads each, and prints one JSON line a file: seconds of the whole
+process, of unpacking alone by zlib, and the most resident memory in MiB.
 """
 
 import gzip

@@ -3,16 +3,17 @@
 
     python3 bench/train_live_stream.py --out models/live-ink --minutes 3
 
-Every call trains one more piece, from the averaged weights that the last one left in --out (the first: random ones), on clips of its own,
-and writes --out anew. Needs PyTorch with CUDA and safetensors, and no data set. Three stages:
+Every call trains one more piece, from the averaged weights that the last one left in --out (the first: random ones), on
+clips of its own, and writes --out anew. Needs PyTorch with CUDA and safetensors, and no data set. Three stages:
 
     clips     made from seeds, with what the teacher, a formula, makes of each frame
     train     the network follows clips frame by frame, as a stream does: it sees the camera's noise, what it showed itself and its memory
     evaluate  clips that it has not seen, at 1, 2 and 4 steps: numbers in training.json, samples.png
 
-A frame is trained at two levels of noise: where there is nothing but noise, which one step begins and ends with, and at a random one below,
-mostly from the frame that the first call found, as the next of several steps has it. What is shown is the blend of either. The teacher sees
-frames without noise, so that the network has to learn to take it out: from its neighbours in space, and in time by what it keeps.
+A frame is trained at two levels of noise: where there is nothing but noise, which one step begins and ends with, and at
+a random one below, mostly from the frame that the first call found, as the next of several steps has it. What is shown
+is the blend of either. The teacher sees frames without noise, so that the network has to learn to take it out: from its
+neighbours in space, and in time by what it keeps.
 """
 
 import argparse
@@ -85,7 +86,9 @@ class Roll(nn.Module):
         return alpha * sample - sigma * v.float(), features
 
     def forward(self, frames, wanted, noise, shown, wanted_before, memory, position, has_before):
-        """Frames and `wanted` [b, frames, 3, h, w], and what a stream keeps. Losses [4] in the order of LOSSES, and what it keeps next."""
+        """Frames and `wanted` [b, frames, 3, h, w], and what a stream keeps. Losses [4] in the order of LOSSES, and
+        what it keeps next.
+        """
         dtype, batch, device = frames.dtype, frames.shape[0], frames.device
         totals = torch.zeros(len(LOSSES), device=device)
         last = torch.full((batch,), LAST, device=device)
@@ -110,7 +113,9 @@ class Roll(nn.Module):
 
 
 class Trainer:
-    """Streams of `batch` clips at a time, `chunk` frames a step; what they keep goes on from step to step, without gradients."""
+    """Streams of `batch` clips at a time, `chunk` frames a step; what they keep goes on from step to step, without
+    gradients.
+    """
 
     def __init__(self, model, args, device):
         self.model, self.args, self.device = model, args, device
@@ -145,7 +150,9 @@ class Trainer:
             self.losses.copy_(losses)
 
     def capture(self):
-        """Records a step's forward and backward pass as one CUDA graph, since launches would take longer than the work."""
+        """Records a step's forward and backward pass as one CUDA graph, since launches would take longer than the
+        work.
+        """
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -179,7 +186,9 @@ class Trainer:
 
 
 def batches(clips, trainer, args, generator):
-    """Chunks of random clips in their order, each with the camera's noise drawn anew; clips are mirrored and turned in time."""
+    """Chunks of random clips in their order, each with the camera's noise drawn anew; clips are mirrored and turned
+    in time.
+    """
     scenes, inks = clips
     while True:
         pick = torch.randint(len(scenes), (args.batch,), device=generator.device, generator=generator)
@@ -200,7 +209,9 @@ def learning_rate(args, step, progress):
 
 
 def train(args, clips, model, save, device, seed):
-    """One piece. Returns the averaged weights and what training.json says of it. `save` is given weights every minute."""
+    """One piece. Returns the averaged weights and what training.json says of it. `save` is given weights every
+    minute.
+    """
     model.train()
     live = list(model.parameters())
     names = [name for name, _ in model.named_parameters()]

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""How often `headroom compare` is wrong about times whose truth is known: made-up result files of a build against itself (A/A) and
-against one that is 10% slower, 200 pairs of each kind. Writes a line of JSON for each kind and ends with 1 where more than 2.5% of
-the A/A are REGRESSED or IMPROVED, more than 2.5% of the slower builds are OK, or one of them is IMPROVED.
+"""How often `headroom compare` is wrong about times whose truth is known: made-up result files of a build against
+itself (A/A) and against one that is 10% slower, 200 pairs of each kind. Writes a line of JSON for each kind and ends
+with 1 where more than 2.5% of the A/A are REGRESSED or IMPROVED, more than 2.5% of the slower builds are OK, or one of
+them is IMPROVED.
 
   bench/verdicts.py HEADROOM OUT.jsonl [--pairs 200] [--seed 1]
 
-Kinds: trials with heavy tails, on a coarse clock, that drift, of two modes, and 1 to 5 in all; each once in one process a side
-(`--process-noise 3%`, which is what processes differ by) and once in eight. 4,000 comparisons take about two minutes.
+Kinds: trials with heavy tails, on a coarse clock, that drift, of two modes, and 1 to 5 in all; each once in one process
+a side (`--process-noise 3%`, which is what processes differ by) and once in eight. 4,000 comparisons take about two
+minutes.
 """
 
 import argparse
@@ -56,8 +58,8 @@ def write_file(path, template, processes):
     path.write_text(json.dumps(document))
 
 
-# Each kind gives a function of (level, trials) for one process, from a generator that both sides share, since a drift or a clock is
-# that of the machine. `levels` below puts what processes differ by on top.
+# Each kind gives a function of (level, trials) for one process, from a generator that both sides share, since a drift
+# or a clock is that of the machine. `levels` below puts what processes differ by on top.
 
 def heavy_tails(rng):
     draw = rng.choice([lambda: math.exp(0.5 * rng.gauss(0, 1)), lambda: 1 + 0.1 * rng.paretovariate(1.2),

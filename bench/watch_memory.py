@@ -3,8 +3,9 @@
 
     python3 bench/watch_memory.py memory.json headroom stream ...
 
-Resident bytes are the process's own (VmRSS); device bytes are all that is taken of the first GPU, where nvidia-smi tells, which is asked every ten seconds,
-since that may hold a GPU up. Exits as the command did. What the samples say of a stream bench/stream_facts.py tells.
+Resident bytes are the process's own (VmRSS); device bytes are all that is taken of the first GPU, where nvidia-smi
+tells, which is asked every ten seconds, since that may hold a GPU up. Exits as the command did. What the samples say of
+a stream bench/stream_facts.py tells.
 """
 
 import json

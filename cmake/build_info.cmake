@@ -1,8 +1,9 @@
-# Gives src/measure/probes/machine.cpp, and nothing else, the macros HEADROOM_VERSION, HEADROOM_BUILD_TYPE and HEADROOM_GIT_REVISION.
-# The revision is that of build time, not of configure time: every build describes the checkout and rewrites the header below
-# if, and only if, something changed.
+# Gives src/measure/probes/machine.cpp, and nothing else, the macros HEADROOM_VERSION, HEADROOM_BUILD_TYPE and
+# HEADROOM_GIT_REVISION. The revision is that of build time, not of configure time: every build describes the checkout
+# and rewrites the header below if, and only if, something changed.
 #
-# The file is also the script that does so: cmake -DSOURCE=... -DHEADER=... -DVERSION=... -DBUILD_TYPE=... -P build_info.cmake
+# The file is also the script that does so: cmake -DSOURCE=... -DHEADER=... -DVERSION=... -DBUILD_TYPE=... -P
+# build_info.cmake
 
 if(CMAKE_SCRIPT_MODE_FILE)
   # A checkout that belongs to someone else (mounted into a container) is described nonetheless.

@@ -1,6 +1,7 @@
-# headroom_find_cuda(): find_package(CUDAToolkit 12.8), where CMake looks by itself first, then in the folder where scripts/fetch_cuda.sh
-# installs one. Sets CUDAToolkit_FOUND as find_package does, and HEADROOM_CUDNN_INCLUDE_DIR to where cudnn.h is, or to NOTFOUND.
-# `headroom_cuda` is what layers that use CUDA link: the runtime, statically, and the include folders of cuDNN and NCCL.
+# headroom_find_cuda(): find_package(CUDAToolkit 12.8), where CMake looks by itself first, then in the folder where
+# scripts/fetch_cuda.sh installs one. Sets CUDAToolkit_FOUND as find_package does, and HEADROOM_CUDNN_INCLUDE_DIR to
+# where cudnn.h is, or to NOTFOUND. `headroom_cuda` is what layers that use CUDA link: the runtime, statically, and the
+# include folders of cuDNN and NCCL.
 
 macro(headroom_find_cuda)
   # FindCUDAToolkit of CMake 3.25.1 sets a property of this target, which no toolkit of version 13 has any more.

@@ -43,7 +43,8 @@ foreach(source IN LISTS fuzzed)  # the sources of a layer together; one that Hig
 endforeach()
 target_compile_options(headroom_fuzzed PUBLIC -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
 target_link_options(headroom_fuzzed PUBLIC -fsanitize=fuzzer,address,undefined)
-add_library(fuzz_options INTERFACE)  # after headroom_options: sources that are compiled together meet in unnamed namespaces
+# After headroom_options: sources that are compiled together meet in unnamed namespaces.
+add_library(fuzz_options INTERFACE)
 target_compile_options(fuzz_options INTERFACE -Wno-shadow)
 target_link_libraries(headroom_fuzzed PUBLIC headroom_options fuzz_options fmt::fmt nlohmann_json::nlohmann_json PNG::PNG ZLIB::ZLIB JPEG::JPEG PkgConfig::HWY)
 

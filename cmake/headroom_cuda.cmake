@@ -1,12 +1,13 @@
-# HEADROOM_CUDA: ON, OFF, TOOLKIT, which is ON where a CUDA toolkit of 12.8 or later is found (scripts/bootstrap.sh cuda installs one), or
-# AUTO, which is ON where there is an NVIDIA GPU too: kernels for one take a third of a build. Sets HEADROOM_WITH_CUDA to what became of it, and
-# HEADROOM_CUDA_LIBRARIES to what layers that use CUDA link.
+# HEADROOM_CUDA: ON, OFF, TOOLKIT, which is ON where a CUDA toolkit of 12.8 or later is found (scripts/bootstrap.sh cuda
+# installs one), or AUTO, which is ON where there is an NVIDIA GPU too: kernels for one take a third of a build. Sets
+# HEADROOM_WITH_CUDA to what became of it, and HEADROOM_CUDA_LIBRARIES to what layers that use CUDA link.
 #
-# Sources that need the toolkit are *.cu, cuda_*.cpp, *_cuda.cpp and *_cuda_test.cpp; cuda_*stub.cpp replace them in a build
-# without (headroom_layer chooses), so that no caller has an #ifdef. Headers that need it are *.cuh; *.hpp never do.
+# Sources that need the toolkit are *.cu, cuda_*.cpp, *_cuda.cpp and *_cuda_test.cpp; cuda_*stub.cpp replace them in a
+# build without (headroom_layer chooses), so that no caller has an #ifdef. Headers that need it are *.cuh; *.hpp never
+# do.
 #
-# The CUDA runtime is linked statically; cuBLASLt, cuDNN and NVRTC are opened by their soname when a GPU is first used. So one
-# program runs on machines with and without a GPU, and says what is missing where something is.
+# The CUDA runtime is linked statically; cuBLASLt, cuDNN and NVRTC are opened by their soname when a GPU is first used.
+# So one program runs on machines with and without a GPU, and says what is missing where something is.
 
 set(HEADROOM_CUDA AUTO CACHE STRING
     "Build for NVIDIA GPUs: ON, OFF, TOOLKIT (where a CUDA toolkit of 12.8 or later is found), or AUTO (where a GPU is, too)")
@@ -39,8 +40,8 @@ elseif(HEADROOM_CUDA)
 endif()
 
 if(HEADROOM_WITH_CUDA)
-  # Machine code for Hopper with its own instructions; for every other GPU from Ampere on, what sm_80 has, as machine code and as
-  # PTX that the driver compiles when it first sees a newer GPU.
+  # Machine code for Hopper with its own instructions; for every other GPU from Ampere on, what sm_80 has, as machine
+  # code and as PTX that the driver compiles when it first sees a newer GPU.
   if(NOT CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 80 90a-real)
   endif()

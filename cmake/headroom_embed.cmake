@@ -1,5 +1,5 @@
-# headroom_embed(target NAME=FILE...) makes files part of a library: std::string_view headroom::NAME() gives the bytes of FILE. The
-# functions are declared in a header of the target's own. Nothing is compressed, so nothing is unpacked.
+# headroom_embed(target NAME=FILE...) makes files part of a library: std::string_view headroom::NAME() gives the bytes
+# of FILE. The functions are declared in a header of the target's own. Nothing is compressed, so nothing is unpacked.
 
 function(headroom_embed target)
   set(source ${PROJECT_BINARY_DIR}/generated/${target}_assets.cpp)

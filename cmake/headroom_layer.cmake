@@ -7,9 +7,9 @@
 #   <name>_header_check   every header of the layer that no source of its own includes first compiled alone, with no more than the
 #                         layer may see
 #   headroom              the program, where the layer has a main.cpp
-# DEPENDS may name only layers that exist already, so that the folders keep one order. What stands behind PRIVATE the layer and its
-# tests use, and nothing that depends on it sees.
-# unit_tests builds all unit tests. HEADROOM_TESTS is known when the first layer is added.
+# DEPENDS may name only layers that exist already, so that the folders keep one order. What stands behind PRIVATE the
+# layer and its tests use, and nothing that depends on it sees. unit_tests builds all unit tests. HEADROOM_TESTS is
+# known when the first layer is added.
 
 if(HEADROOM_TESTS)
   include(GoogleTest)
@@ -76,9 +76,9 @@ function(headroom_layer name)
   headroom_header_check(${name} ${root})
 endfunction()
 
-# Compiles the C++ sources of those of the targets that are there several at a time, which halves what that costs: most of it are
-# headers. So a name in an anonymous namespace is its layer's, not its file's. HEADROOM_UNITY=OFF compiles each source by itself,
-# which editors, linters and a search for missing includes want.
+# Compiles the C++ sources of those of the targets that are there several at a time, which halves what that costs: most
+# of it are headers. So a name in an anonymous namespace is its layer's, not its file's. HEADROOM_UNITY=OFF compiles
+# each source by itself, which editors, linters and a search for missing includes want.
 function(headroom_compile_together)
   foreach(target IN LISTS ARGV)
     if(TARGET ${target})
@@ -101,7 +101,8 @@ function(headroom_optimize_less)
   endforeach()
 endfunction()
 
-# Puts the sources into groups of `size` for a target that has UNITY_BUILD_MODE GROUP; the groups' names begin with `prefix`.
+# Puts the sources into groups of `size` for a target that has UNITY_BUILD_MODE GROUP; the groups' names begin with
+# `prefix`.
 function(headroom_group_sources prefix size)
   set(count 0)
   foreach(source IN LISTS ARGN)
@@ -111,8 +112,8 @@ function(headroom_group_sources prefix size)
   endforeach()
 endfunction()
 
-# Compiles the tests of a layer that is APART several at a time. x_test.cpp and x_cuda_test.cpp may have the same names: tests that need CUDA are
-# compiled apart from the others.
+# Compiles the tests of a layer that is APART several at a time. x_test.cpp and x_cuda_test.cpp may have the same names:
+# tests that need CUDA are compiled apart from the others.
 function(headroom_compile_tests_together target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${HEADROOM_UNITY} UNITY_BUILD_MODE GROUP)
   get_target_property(tests ${target} SOURCES)
@@ -124,9 +125,9 @@ function(headroom_compile_tests_together target)
   headroom_group_sources(cuda_tests 8 ${cuda_tests})
 endfunction()
 
-# Compiles the kernels for CPUs several at a time, in three kinds of groups: plain sources, those for AMX, and those that
-# Highway compiles for each vector unit. A name may be used again in another kind, and in kernels for GPUs, which are
-# compiled one by one. `alone` names a source that is in no group.
+# Compiles the kernels for CPUs several at a time, in three kinds of groups: plain sources, those for AMX, and those
+# that Highway compiles for each vector unit. A name may be used again in another kind, and in kernels for GPUs, which
+# are compiled one by one. `alone` names a source that is in no group.
 function(headroom_compile_kernels_together target alone)
   if(NOT HEADROOM_UNITY)
     return()
@@ -153,8 +154,9 @@ function(headroom_compile_kernels_together target alone)
   headroom_compile_highway_together(${target} 4 ${highway})
 endfunction()
 
-# Compiles sources that include hwy/foreach_target.h in groups of `size`: one source includes a group, and itself again for
-# each vector unit. So the headers, Highway's among them, are compiled once for each unit and group, not for each source.
+# Compiles sources that include hwy/foreach_target.h in groups of `size`: one source includes a group, and itself again
+# for each vector unit. So the headers, Highway's among them, are compiled once for each unit and group, not for each
+# source.
 function(headroom_compile_highway_together target size)
   set(left ${ARGN})
   list(LENGTH left count)
@@ -196,8 +198,8 @@ function(headroom_glob_sources result root)
   set(${result} ${sources} PARENT_SCOPE)
 endfunction()
 
-# One source for each header that includes it first, and again, so that a missing include or guard fails the build. A header whose own
-# source (of the same name) includes it first needs none but #pragma once, which is looked for here.
+# One source for each header that includes it first, and again, so that a missing include or guard fails the build. A
+# header whose own source (of the same name) includes it first needs none but #pragma once, which is looked for here.
 function(headroom_header_check name root)
   file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR}/src CONFIGURE_DEPENDS ${root}/*.hpp)
   if(NOT headers)

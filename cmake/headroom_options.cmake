@@ -6,8 +6,8 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
-# Programs look for shared libraries in the folder lib beside their own, where scripts/bundle.sh puts them; the older tag, because
-# the newer does not hold for the libraries of libraries.
+# Programs look for shared libraries in the folder lib beside their own, where scripts/bundle.sh puts them; the older
+# tag, because the newer does not hold for the libraries of libraries.
 set(CMAKE_BUILD_RPATH "\$ORIGIN/../lib")
 add_link_options(-Wl,--disable-new-dtags)
 
@@ -15,15 +15,16 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Release unless given" FORCE)
 endif()
 
-# With the base directory set, a second clone of the same sources finds the objects of the first one: no object names the
-# folder of its clone (-fmacro-prefix-map, below).
+# With the base directory set, a second clone of the same sources finds the objects of the first one: no object names
+# the folder of its clone (-fmacro-prefix-map, below).
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER
       ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
 endif()
 
-# Line numbers for profilers of kernels, a half of the bytes of GPU code, are for debugging; -DCMAKE_CUDA_FLAGS=-lineinfo adds them.
+# Line numbers for profilers of kernels, a half of the bytes of GPU code, are for debugging;
+# -DCMAKE_CUDA_FLAGS=-lineinfo adds them.
 add_library(headroom_options INTERFACE)
 target_include_directories(headroom_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(
@@ -43,7 +44,8 @@ if(HEADROOM_VERIFY_PASSES)
   target_compile_definitions(headroom_options INTERFACE HEADROOM_VERIFY_PASSES)
 endif()
 if(HEADROOM_ASAN)
-  # Instrumented code gives GCC false alarms about uninitialized members (its manual says so); builds without it have the warning.
+  # Instrumented code gives GCC false alarms about uninitialized members (its manual says so); builds without it have
+  # the warning.
   target_compile_options(headroom_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all
                                                     -fno-omit-frame-pointer $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(headroom_options INTERFACE -fsanitize=address,undefined)

@@ -1,5 +1,6 @@
-# headroom_test_paths(target NAME VALUE...) defines paths of src/base/test_paths.hpp for a test program, in a source of its own: a compile
-# definition would make the objects of every test differ from clone to clone, and no compiler cache would find them.
+# headroom_test_paths(target NAME VALUE...) defines paths of src/base/test_paths.hpp for a test program, in a source of
+# its own: a compile definition would make the objects of every test differ from clone to clone, and no compiler cache
+# would find them.
 function(headroom_test_paths target)
   list(GET ARGN 0 first)  # a target may be given paths in several folders
   set(source ${CMAKE_CURRENT_BINARY_DIR}/test_paths/${target}_${first}.cpp)

@@ -1,6 +1,7 @@
-# HEADROOM_VECTOR_UNITS: ALL compiles each kernel for AVX-512 with and without bf16 instructions, for AVX2 and for every other CPU; the
-# program takes the best that a CPU has. NATIVE compiles them for the one that it would take on this machine, which costs a third, and the
-# program refuses CPUs that lack it (src/kernels/core/simd_targets.hpp). Sets HEADROOM_VECTOR_UNIT_DEFINITION, which is empty for ALL.
+# HEADROOM_VECTOR_UNITS: ALL compiles each kernel for AVX-512 with and without bf16 instructions, for AVX2 and for every
+# other CPU; the program takes the best that a CPU has. NATIVE compiles them for the one that it would take on this
+# machine, which costs a third, and the program refuses CPUs that lack it (src/kernels/core/simd_targets.hpp). Sets
+# HEADROOM_VECTOR_UNIT_DEFINITION, which is empty for ALL.
 
 set_property(CACHE HEADROOM_VECTOR_UNITS PROPERTY STRINGS ALL NATIVE)
 set(HEADROOM_VECTOR_UNIT_DEFINITION)

@@ -1,6 +1,6 @@
-# What `cmake --install` puts below a prefix: the program, the library with its header and CMake package, the models that
-# ship, documents, examples, and the licences. Programs and libraries find each other by where they lie, so the tree may
-# be moved.
+# What `cmake --install` puts below a prefix: the program, the library with its header and CMake package, the models
+# that ship, documents, examples, and the licences. Programs and libraries find each other by where they lie, so the
+# tree may be moved.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)

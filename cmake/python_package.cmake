@@ -1,6 +1,6 @@
-# The Python package for its tests (python/CMakeLists.txt; `make wheel` packs it). It is built with the tests, where the virtual environment
-# of scripts/fetch_python.sh is there; without it one test says so and is skipped. Sets HEADROOM_PYTHON to that environment's interpreter, or to
-# nothing.
+# The Python package for its tests (python/CMakeLists.txt; `make wheel` packs it). It is built with the tests, where the
+# virtual environment of scripts/fetch_python.sh is there; without it one test says so and is skipped. Sets
+# HEADROOM_PYTHON to that environment's interpreter, or to nothing.
 
 set(HEADROOM_PYTHON "")
 if(HEADROOM_TESTS AND NOT HEADROOM_ASAN)

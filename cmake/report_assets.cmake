@@ -1,5 +1,6 @@
-# What a report is made of other than data: the chart library (an npm package, fetched here where scripts/bootstrap.sh has not done
-# so), the functions that options name, and the style and behaviour of pages. src/report/assets.hpp declares it.
+# What a report is made of other than data: the chart library (an npm package, fetched here where scripts/bootstrap.sh
+# has not done so), the functions that options name, and the style and behaviour of pages. src/report/assets.hpp
+# declares it.
 
 set(echarts ${PROJECT_SOURCE_DIR}/third_party/echarts)
 execute_process(COMMAND ${PROJECT_SOURCE_DIR}/scripts/fetch_echarts.sh RESULT_VARIABLE status)

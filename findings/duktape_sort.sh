@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Duktape's Array.prototype.sort() takes its pivots at random: equal elements come out in another order each time the program runs.
-# ECMAScript 5 allows that; since ECMAScript 2019 a sort is stable, and libraries written for browsers rely on it (ECharts sorts labels
-# by size to decide which of those that overlap are left out, so a chart of equal results differs from run to run).
+# Duktape's Array.prototype.sort() takes its pivots at random: equal elements come out in another order each time the
+# program runs. ECMAScript 5 allows that; since ECMAScript 2019 a sort is stable, and libraries written for browsers
+# rely on it (ECharts sorts labels by size to decide which of those that overlap are left out, so a chart of equal
+# results differs from run to run).
 #
 # Seen with dukpy 0.5.0 (Duktape 2.99.99) on Linux x86-64: 40 elements with equal keys, in two processes:
 #   27,25,26,0,20,24,30,22,21,23,...

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # LyCORIS merges LoHa and LoKr with their scale applied twice.
 #
-# lycoris-lora 4.1.3: a LoHa or LoKr module adds alpha / rank * update to the weight in its forward pass, which is what is trained,
-# but get_merged_weight(), which merge_to() writes into the model, adds (alpha / rank)^2 * update: get_weight() has the
-# scale in it, and get_diff_weight() multiplies by it again. LoCon is merged as it is trained. Equal where alpha is the rank.
+# lycoris-lora 4.1.3: a LoHa or LoKr module adds alpha / rank * update to the weight in its forward pass, which is what
+# is trained, but get_merged_weight(), which merge_to() writes into the model, adds (alpha / rank)^2 * update:
+# get_weight() has the scale in it, and get_diff_weight() multiplies by it again. LoCon is merged as it is trained.
+# Equal where alpha is the rank.
 #
 # Seen with lycoris-lora 4.1.3, torch 2.9.1 on a CPU, Python 3.11:
 #     locon: merged / forward = 1.000, alpha / rank = 1.500

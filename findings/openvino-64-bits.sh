@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # OpenVINO computes int64 and float64 in 32 bits on a CPU, and hands the results out as int64 and float64.
 #
-# Whole numbers wrap at 2^32, and sums and angles have seven digits. Nothing warns; the model's inputs, outputs and types
-# say 64 bits. diffusers computes the angles of rotary embeddings in float64 on purpose: at a position of 100000 the sine
-# is off in its third digit after the conversion. Hashes, seeds and times in nanoseconds become other numbers.
+# Whole numbers wrap at 2^32, and sums and angles have seven digits. Nothing warns; the model's inputs, outputs and
+# types say 64 bits. diffusers computes the angles of rotary embeddings in float64 on purpose: at a position of 100000
+# the sine is off in its third digit after the conversion. Hashes, seeds and times in nanoseconds become other numbers.
 #
 # Seen with openvino 2026.4.1, numpy 2.4.6, Python 3.11, on an AMD EPYC with AVX2:
 #   2000000000 * 3 + 1: int64 1705032705, numpy 6000000001

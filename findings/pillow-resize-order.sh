@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Pillow 13 resizes some images to other pixels than Pillow 11 does, by up to 34 of 255.
 #
-# Image.resize works in two passes, each rounded and clamped to 8 bits. Pillow 11 always resizes along x first. Pillow 13
-# resizes along y first where that costs less, as from 47x61 to 64x48. Lanczos overshoots at sharp edges, and what a pass
-# clamps depends on the order. Preprocessing for a network (diffusers' VaeImageProcessor is one) changes with the version.
+# Image.resize works in two passes, each rounded and clamped to 8 bits. Pillow 11 always resizes along x first. Pillow
+# 13 resizes along y first where that costs less, as from 47x61 to 64x48. Lanczos overshoots at sharp edges, and what a
+# pass clamps depends on the order. Preprocessing for a network (diffusers' VaeImageProcessor is one) changes with the
+# version.
 #
 # Seen with Pillow 11.3.0 and 13.0.0, Python 3.11, on an image of random bytes, 47x61 to 64x48, LANCZOS:
 #   11.3.0: x first; orders differ by 34

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # transformers gives tokens of added_tokens.json other ids than the file says.
 #
-# added_tokens.json maps tokens that were added to a vocabulary, such as a textual inversion's placeholder, to the rows of the
-# text encoder's embedding that were trained for them. Where these ids do not follow each other, transformers 5 counts on from the
-# vocabulary's end instead: the token reads another row of the embedding, without a warning. The slow tokenizers of transformers 4
-# kept the ids of the file. tokenizer_config.json's added_tokens_decoder is treated the same.
+# added_tokens.json maps tokens that were added to a vocabulary, such as a textual inversion's placeholder, to the rows
+# of the text encoder's embedding that were trained for them. Where these ids do not follow each other, transformers 5
+# counts on from the vocabulary's end instead: the token reads another row of the embedding, without a warning. The slow
+# tokenizers of transformers 4 kept the ids of the file. tokenizer_config.json's added_tokens_decoder is treated the
+# same.
 #
 # Seen with transformers 5.24.0 and tokenizers 0.23.3 on Python 3.11:
 #   added_tokens.json {"<a>": 4, "<b>": 9}: ids [4, 5]

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # transformers' T5Tokenizer does not use the steps that a folder's tokenizer.json names.
 #
-# It takes the pieces, the character map and the added tokens of the file, and splits texts by steps of its own: at all white space of
-# Unicode, before words are marked. The library tokenizers, on the same file, does as the file says. A file whose pre-tokenizer is
-# Metaspace alone, as T5's converted files have it, therefore gives other ids wherever a text holds a line feed, a tab or U+0085: what
-# T5TokenizerFast of transformers 4 gave for a text is not what the same folder gives today.
+# It takes the pieces, the character map and the added tokens of the file, and splits texts by steps of its own: at all
+# white space of Unicode, before words are marked. The library tokenizers, on the same file, does as the file says. A
+# file whose pre-tokenizer is Metaspace alone, as T5's converted files have it, therefore gives other ids wherever a
+# text holds a line feed, a tab or U+0085: what T5TokenizerFast of transformers 4 gave for a text is not what the same
+# folder gives today.
 #
 # Seen with transformers 5.24.0 and tokenizers 0.23.3 on Python 3.11:
 #   tokenizers:   ['▁a', '<0x0A>b', '</s>']

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# asan_python.sh LIBRARY [MODULE...]: builds the Python module under AddressSanitizer and UndefinedBehaviorSanitizer against a
-# libheadroom.so that is built already, and runs the Python tests on it; with names such as test_dlpack those alone. Some compare with the
-# program, if it lies beside the library. Memory of the library is checked where the module or the allocator touches it; `make asan` checks
-# the library's own code.
+# asan_python.sh LIBRARY [MODULE...]: builds the Python module under AddressSanitizer and UndefinedBehaviorSanitizer
+# against a libheadroom.so that is built already, and runs the Python tests on it; with names such as test_dlpack those
+# alone. Some compare with the program, if it lies beside the library. Memory of the library is checked where the module
+# or the allocator touches it; `make asan` checks the library's own code.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [[ $# -lt 1 ]]; then
@@ -23,8 +23,8 @@ rm -rf $package
 cmake --install $build --prefix $package >/dev/null
 cp python/headroom/*.py $package/headroom/
 
-# A program that is not instrumented needs the sanitizer's library first, and libstdc++ for its exceptions. Leaks are Python's own; tests of
-# resident memory need a small quarantine.
+# A program that is not instrumented needs the sanitizer's library first, and libstdc++ for its exceptions. Leaks are
+# Python's own; tests of resident memory need a small quarantine.
 preload=$(g++ -print-file-name=libasan.so):$(g++ -print-file-name=libubsan.so):$(g++ -print-file-name=libstdc++.so)
 program=$(dirname "$library")/headroom
 [[ -x $program ]] && export HEADROOM_PROGRAM=$program

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# bootstrap.sh [--list] [test] [python] [tools] [cuda] [peers]: installs the Debian 12 packages that are missing and needed to build the program,
-# and fetches the npm package echarts. Further arguments add to that:
+# bootstrap.sh [--list] [test] [python] [tools] [cuda] [peers]: installs the Debian 12 packages that are missing and
+# needed to build the program, and fetches the npm package echarts. Further arguments add to that:
 #   test   packages to build and run the tests, and a virtual environment for those of the Python package
 #   python that environment alone, which the wheel is packed in too (scripts/fetch_python.sh)
 #   tools  packages for `make format lint fuzz`
 #   cuda   a CUDA toolkit from PyPI if this machine has none (scripts/fetch_cuda.sh), so that any machine builds for GPUs
 #   peers  a virtual environment with PyTorch and the other peers (scripts/fetch_peers.sh)
 # bootstrap.sh [--list] docs: installs only the packages that make the site of the documents and render the diagrams.
-# --list prints the packages, one per line, and installs nothing. Root or sudo is needed only if a Debian package is missing, the network
-# only if anything is missing.
+# --list prints the packages, one per line, and installs nothing. Root or sudo is needed only if a Debian package is
+# missing, the network only if anything is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""contact_sheet.py OUT.svg TOP LABEL=GRID.png...: grids of small pictures as `headroom run` writes them, one below the other with
-their labels, enlarged without smoothing. TOP is the text above the columns, separated by commas. The SVG holds the pictures.
+"""contact_sheet.py OUT.svg TOP LABEL=GRID.png...: grids of small pictures as `headroom run` writes them, one below the
+other with their labels, enlarged without smoothing. TOP is the text above the columns, separated by commas. The SVG
+holds the pictures.
 """
 
 import base64

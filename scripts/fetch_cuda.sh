@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# fetch_cuda.sh [--where]: installs the CUDA toolkit that third_party/cuda/requirements.txt pins, by version and checksum, from PyPI into
-# a folder of the user's, which all clones share: $XDG_DATA_HOME/headroom/cuda-13.0 (~/.local/share/... by default), 1.8 GB. Does nothing
-# where that is done, or where this machine has a toolkit of 12.8 or later with cuDNN's headers. CMake finds either by itself
-# (cmake/find_cuda.cmake). --where prints the folder and does nothing.
+# fetch_cuda.sh [--where]: installs the CUDA toolkit that third_party/cuda/requirements.txt pins, by version and
+# checksum, from PyPI into a folder of the user's, which all clones share: $XDG_DATA_HOME/headroom/cuda-13.0
+# (~/.local/share/... by default), 1.8 GB. Does nothing where that is done, or where this machine has a toolkit of 12.8
+# or later with cuDNN's headers. CMake finds either by itself (cmake/find_cuda.cmake). --where prints the folder and
+# does nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

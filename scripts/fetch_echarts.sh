@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# fetch_echarts.sh: puts the npm package echarts, of the version and checksum that third_party/echarts/package-lock.json pins, into
-# third_party/echarts/node_modules. Where it is there already nothing is done, and no network is needed.
+# fetch_echarts.sh: puts the npm package echarts, of the version and checksum that third_party/echarts/package-lock.json
+# pins, into third_party/echarts/node_modules. Where it is there already nothing is done, and no network is needed.
 set -euo pipefail
 cd "$(dirname "$0")/../third_party/echarts"
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# fetch_peers.sh [--where]: installs the programs that Headroom is measured against (PyTorch, diffusers, OpenVINO, ONNX Runtime and others)
-# from PyPI. third_party/peers/requirements.txt pins them by version and checksum. They go into a virtual environment of the user's,
-# which all clones share: $XDG_DATA_HOME/headroom/peers (~/.local/share/... by default), 6 GB. Does nothing where that is done. The scripts of
-# bench/ run in it (bench/peers/environment.sh), and so does scripts/make_goldens.sh. --where prints the folder and does nothing.
+# fetch_peers.sh [--where]: installs the programs that Headroom is measured against (PyTorch, diffusers, OpenVINO, ONNX
+# Runtime and others) from PyPI. third_party/peers/requirements.txt pins them by version and checksum. They go into a
+# virtual environment of the user's, which all clones share: $XDG_DATA_HOME/headroom/peers (~/.local/share/... by
+# default), 6 GB. Does nothing where that is done. The scripts of bench/ run in it (bench/peers/environment.sh), and so
+# does scripts/make_goldens.sh. --where prints the folder and does nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs clang-tidy on every source of a build, or on the files given, side by side.
 
-A file whose preprocessed text, compile command, .clang-tidy and this script are those of an earlier clean run is not checked
-again; the stamps of clean runs are in build/lint. Exit status: 0 clean, 1 findings, 2 usage.
+A file whose preprocessed text, compile command, .clang-tidy and this script are those of an earlier clean run is not
+checked again; the stamps of clean runs are in build/lint. Exit status: 0 clean, 1 findings, 2 usage.
 """
 
 import argparse
@@ -18,8 +18,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STAMPS = ROOT / "build" / "lint"
-# What clang needs other than the arguments of g++, whose -Wconversion leaves signs alone in C++. Without OpenMP because clang 16
-# refuses lambdas that capture structured bindings with it.
+# What clang needs other than the arguments of g++, whose -Wconversion leaves signs alone in C++. Without OpenMP because
+# clang 16 refuses lambdas that capture structured bindings with it.
 CLANG_ARGUMENTS = ["-Wno-unknown-warning-option", "-Wno-sign-conversion", "-fno-openmp", "-Wno-unknown-pragmas"]
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# make_docs.sh OUT: makes a site of the documents in the folder OUT, which it clears. Each document becomes an HTML page at its path in
-# the repository. The files that they link to are copied too, so the folder can be moved. README.md is OUT/index.html. Needs pandoc.
+# make_docs.sh OUT: makes a site of the documents in the folder OUT, which it clears. Each document becomes an HTML page
+# at its path in the repository. The files that they link to are copied too, so the folder can be moved. README.md is
+# OUT/index.html. Needs pandoc.
 set -euo pipefail
 [[ $# -eq 1 ]] || { echo "usage: make_docs.sh OUT" >&2 && exit 2; }
 mkdir -p "$1"

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# make_goldens.sh [NAME...]: makes the goldens of tests/goldens again, in out/goldens, and says how they differ from the committed ones. A NAME
-# (flux, lora, samplers, ...) makes one kind alone. Runs in the environment of scripts/bootstrap.sh peers, on a CPU, in minutes. Committed files are
-# left alone: copy those that should change. The versions of libraries are those that third_party/peers/requirements.txt pins; a script says in
-# its head where the committed files are by others.
+# make_goldens.sh [NAME...]: makes the goldens of tests/goldens again, in out/goldens, and says how they differ from the
+# committed ones. A NAME (flux, lora, samplers, ...) makes one kind alone. Runs in the environment of
+# scripts/bootstrap.sh peers, on a CPU, in minutes. Committed files are left alone: copy those that should change. The
+# versions of libraries are those that third_party/peers/requirements.txt pins; a script says in its head where the
+# committed files are by others.
 #
-# Not made here: those of U-Nets (tests/goldens/make_unets.py needs a GPU), pictures and resizes (make_media.py: Debian's Pillow), FLIP
-# (make_flip.py needs flip-evaluator), and clips of live-ink (make_live_ink.py draws them with PyTorch alone).
+# Not made here: those of U-Nets (tests/goldens/make_unets.py needs a GPU), pictures and resizes (make_media.py:
+# Debian's Pillow), FLIP (make_flip.py needs flip-evaluator), and clips of live-ink (make_live_ink.py draws them with
+# PyTorch alone).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source bench/peers/environment.sh

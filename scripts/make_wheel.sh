@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# make_wheel.sh LIBRARY FOLDER: packs a libheadroom.so that is built already into a wheel for Python 3.10 and later, into FOLDER. The
-# libraries that it needs come along, but for those of CUDA, which are loaded when a GPU is first used. Says the wheel's size. The sources,
-# from which pip builds the package where Debian's packages are installed, go there too.
+# make_wheel.sh LIBRARY FOLDER: packs a libheadroom.so that is built already into a wheel for Python 3.10 and later,
+# into FOLDER. The libraries that it needs come along, but for those of CUDA, which are loaded when a GPU is first used.
+# Says the wheel's size. The sources, from which pip builds the package where Debian's packages are installed, go there
+# too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [[ $# -ne 2 ]]; then

@@ -1,7 +1,7 @@
-# Sourced by scripts that install pinned packages of PyPI into a virtual environment of the user's, which all clones share.
-# pinned_environment SCRIPT NAME SAYS [OPTION...]: the environment $XDG_DATA_HOME/headroom/NAME (~/.local/share/... by default) gets what
-# third_party/NAME/requirements.txt pins by version and checksum; SAYS is what is told before, OPTIONs are pip's. Does nothing where that is
-# done.
+# Sourced by scripts that install pinned packages of PyPI into a virtual environment of the user's, which all clones
+# share. pinned_environment SCRIPT NAME SAYS [OPTION...]: the environment $XDG_DATA_HOME/headroom/NAME
+# (~/.local/share/... by default) gets what third_party/NAME/requirements.txt pins by version and checksum; SAYS is what
+# is told before, OPTIONs are pip's. Does nothing where that is done.
 environment_folder() { echo "${XDG_DATA_HOME:-$HOME/.local/share}/headroom/$1"; }
 is_installed() { cmp -s "third_party/$1/requirements.txt" "$(environment_folder "$1")/requirements.txt"; }
 

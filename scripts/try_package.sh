@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# try_package.sh FOLDER: unpacks the Debian package and the archive that `make package` left in FOLDER, each into a root of
-# its own, and climbs a short ladder with each, of the model that came along.
+# try_package.sh FOLDER: unpacks the Debian package and the archive that `make package` left in FOLDER, each into a root
+# of its own, and climbs a short ladder with each, of the model that came along.
 set -euo pipefail
 folder=$(cd "$1" && pwd)
 root=$(mktemp -d)

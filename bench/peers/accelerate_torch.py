@@ -5,10 +5,10 @@
     accelerate_torch.py flux --optimize lossless,fp8 --fp8 --save fp8.json   the same with FP8 products on both sides
     accelerate_torch.py unet --save unet.json                             a call of SD-Turbo's U-Net
 
-FLUX: prompt embeds are given, latents come out. The peer has merged QKV, cuDNN's attention, and each kind of block compiled.
-The U-Net: the peer is compiled as a whole and captured in a CUDA graph. Both sides alternate in one process. Also measured:
-the time from accelerate() to the end of the first step, what accelerate() adds to the GPU's memory in use at its peak and
-afterwards, and the step of our own pipeline. Needs PyTorch, diffusers and the package headroom.
+FLUX: prompt embeds are given, latents come out. The peer has merged QKV, cuDNN's attention, and each kind of block
+compiled. The U-Net: the peer is compiled as a whole and captured in a CUDA graph. Both sides alternate in one process.
+Also measured: the time from accelerate() to the end of the first step, what accelerate() adds to the GPU's memory in
+use at its peak and afterwards, and the step of our own pipeline. Needs PyTorch, diffusers and the package headroom.
 """
 
 import argparse

@@ -4,9 +4,10 @@
     python3 bench/peers/attention_torch.py --works headroom-0.json --save pytorch-{round}.json --rounds 2 \\
         --beside "build/release/headroom bench kernels --filter 'attention bf16 of 1x' --device cuda --out headroom-{round}.json"
 
-The works are those of a result file of Headroom's, so that work hashes are equal: each dense or causal attention without a bias, in bf16 or
-f16. Timed as Headroom times its own (replays.py). The last queries of the first head are held against f32. With --beside this process
-alternates with another program, which may write the file of works in the first round.
+The works are those of a result file of Headroom's, so that work hashes are equal: each dense or causal attention
+without a bias, in bf16 or f16. Timed as Headroom times its own (replays.py). The last queries of the first head are
+held against f32. With --beside this process alternates with another program, which may write the file of works in the
+first round.
 """
 
 import argparse

@@ -7,12 +7,13 @@ torch.compile(mode="max-autotune-no-cudagraphs", dynamic=False), raw trials kept
 
 Timed as Headroom times its own (replays.py). Inputs are drawn anew for each round.
 
-Names, operands and results are those of src/measure/suites/body_cases.cpp: the work hash, which is of their dtypes and shapes, says so.
-What is compiled is held against the same function, eager, on the operands in f32. The plan of a result lists the kernels that the
-profiler saw in one call; what these cost is not known, and 0 there.
+Names, operands and results are those of src/measure/suites/body_cases.cpp: the work hash, which is of their dtypes and
+shapes, says so. What is compiled is held against the same function, eager, on the operands in f32. The plan of a result
+lists the kernels that the profiler saw in one call; what these cost is not known, and 0 there.
 
-Tuning takes most of the time. --workers processes share it and leave what they found in inductor's caches; while one of them times
-a kernel, the others time none. With --beside this process alternates with another program. Needs PyTorch with Triton, and numpy.
+Tuning takes most of the time. --workers processes share it and leave what they found in inductor's caches; while one of
+them times a kernel, the others time none. With --beside this process alternates with another program. Needs PyTorch
+with Triton, and numpy.
 """
 
 import argparse
@@ -38,7 +39,8 @@ MODE = "max-autotune-no-cudagraphs"
 EPS = 1e-6
 STORED = {"f32": torch.float32, "bf16": torch.bfloat16}
 SIZES = ("small", "medium", "large")
-FARTHEST, FARTHEST_F8 = 1e-2, 3e-2  # of a result from what it is in f32, relative, in the 2-norm; f8e4m3 has steps of 1/8
+# of a result from what it is in f32, relative, in the 2-norm; f8e4m3 has steps of 1/8
+FARTHEST, FARTHEST_F8 = 1e-2, 3e-2
 
 
 class F32(NamedTuple):
@@ -138,7 +140,8 @@ WIDE = (5440, 384), (4608, 3072), (9216, 12288)
 TOKENS = (20, 272, 384), (1, 4608, 3072), (8, 4608, 3072)
 HEADS = (20, 272, 6, 64), (1, 4608, 24, 128), (8, 4608, 24, 128)
 INNER = (1, 128, 128, 128), (1, 256, 256, 256), (1, 128, 1024, 1024)
-# A body, its operands (a bare shape is of the stored dtype) and its sizes. Images [b, c, h, w] are given as [b, h, w, c].
+# A body, its operands (a bare shape is of the stored dtype) and its sizes. Images [b, c, h, w] are given as [b, h, w,
+# c].
 BODIES = [
     (bias_gelu_quantize, lambda r, d: [(r, d), (d,)], WIDE),
     (silu_mul, lambda r, d: [(r, d)] * 2, WIDE),

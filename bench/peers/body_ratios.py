@@ -5,9 +5,10 @@ Below the table it prints which of the required ratios are reached.
 
     python3 bench/peers/body_ratios.py bench/results/h200/bodies_bf16
 
-A round's ratio is of the medians of its two sides. Intervals are of the median of the rounds' ratios: exact from six rounds on, else
-bootstrapped over rounds and trials. "launches" are the nodes of our plan, next to them the kernels of a call in PyTorch. "of copying" is
-the rate of a copy of as many bytes that a body reaches, the median over the rounds that it took with the copy.
+A round's ratio is of the medians of its two sides. Intervals are of the median of the rounds' ratios: exact from six
+rounds on, else bootstrapped over rounds and trials. "launches" are the nodes of our plan, next to them the kernels of a
+call in PyTorch. "of copying" is the rate of a copy of as many bytes that a body reaches, the median over the rounds
+that it took with the copy.
 """
 
 import argparse

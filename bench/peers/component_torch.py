@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""Times one pass of a network in PyTorch, eager, compiled, and compiled in a CUDA graph, or in OpenVINO (--engine), raw trials kept. The
-networks are diffusers' AutoencoderKL, AutoencoderTiny, AutoencoderKLQwenImage, UNet2DConditionModel and UNet2DModel, channels-last,
-transformers' CLIPTextModel, T5EncoderModel and the language half of Qwen2.5-VL, and our own LiveStreamUNet, whose definition is with its
-goldens.
+"""Times one pass of a network in PyTorch, eager, compiled, and compiled in a CUDA graph, or in OpenVINO (--engine), raw
+trials kept. The networks are diffusers' AutoencoderKL, AutoencoderTiny, AutoencoderKLQwenImage, UNet2DConditionModel
+and UNet2DModel, channels-last, transformers' CLIPTextModel, T5EncoderModel and the language half of Qwen2.5-VL, and our
+own LiveStreamUNet, whose definition is with its goldens.
 
     python3 bench/peers/component_torch.py vae --pass decode --device cuda --dtype bf16 --height 1024 --width 1024 --compile --graph \\
         --rounds 6 --beside "build/release/headroom bench flux-vae --random-weights 0 --pass decode --height 1024 --width 1024 \\
         --device cuda --opt lossless --out headroom-{round}.json" --save pytorch-{round}.json
 
-Random weights, as Headroom's stand-ins are: 0.02 randn, and 1 + 0.02 randn for the gains of norms. With --beside this process, compiled
-once, alternates with another program, so that both meet the same moods of a shared machine; {round} in that command and in --save
-becomes the number of the round. With --cache what torch.compile makes is kept in that folder, and a later run on such a machine takes it
-from there instead of compiling for minutes. Pin a processor's cores from outside (taskset). Needs PyTorch, diffusers and numpy, and
-transformers for the text encoders, and OpenVINO where that is the engine.
+Random weights, as Headroom's stand-ins are: 0.02 randn, and 1 + 0.02 randn for the gains of norms. With --beside this
+process, compiled once, alternates with another program, so that both meet the same moods of a shared machine; {round}
+in that command and in --save becomes the number of the round. With --cache what torch.compile makes is kept in that
+folder, and a later run on such a machine takes it from there instead of compiling for minutes. Pin a processor's cores
+from outside (taskset). Needs PyTorch, diffusers and numpy, and transformers for the text encoders, and OpenVINO where
+that is the engine.
 """
 
 import argparse
@@ -71,7 +72,9 @@ def random_vae(device, dtype, seed, part="vae"):
 
 
 def random_text_encoder(part, device, dtype, seed):
-    """text_encoder: CLIP-L; text_encoder_2: T5-XXL; QWEN_TEXT: the language half of Qwen2.5-VL 7B, which keeps no keys and values"""
+    """text_encoder: CLIP-L; text_encoder_2: T5-XXL; QWEN_TEXT: the language half of Qwen2.5-VL 7B, which keeps no
+    keys and values
+    """
     from transformers import CLIPTextConfig, CLIPTextModel, T5Config, T5EncoderModel
     from transformers.models.qwen2_5_vl.modeling_qwen2_5_vl import Qwen2_5_VLTextConfig, Qwen2_5_VLTextModel
     kind, config = {"text_encoder": (CLIPTextModel, CLIPTextConfig(**flux_shapes.CLIP)),
@@ -107,7 +110,9 @@ class Pass(torch.nn.Module):
 
 
 def capture(module, inputs):
-    """The module captured in a CUDA graph; returns replay(inputs), which copies in and gives the output, and holds the module."""
+    """The module captured in a CUDA graph; returns replay(inputs), which copies in and gives the output, and holds
+    the module.
+    """
     static = [x.clone(memory_format=torch.preserve_format) for x in inputs]
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Our forward pass against PyTorch's and OpenVINO's, round by round, from the result files of bench/cpu_peers.sh: a Markdown table.
+"""Our forward pass against PyTorch's and OpenVINO's, round by round, from the result files of bench/cpu_peers.sh: a
+Markdown table.
 
     python3 bench/peers/cpu_ratios.py bench/results/cpu/peers
     python3 bench/peers/cpu_ratios.py bench/results/cpu/peers --update docs/fashion_flux_cpu.md
 
-A round's ratio is of the medians of its two sides, which ran one right after the other. Rounds count in which the machine gave
-all it has from beginning to end: the yardstick, a product that is no part of either side, stayed within a fifth of the
-least time that it took in any round of the match. Where fewer than six rounds are such, all of them count, good and bad. The
-interval is of the median of the rounds' ratios: exact from six rounds on, else bootstrapped over rounds and trials.
+A round's ratio is of the medians of its two sides, which ran one right after the other. Rounds count in which the
+machine gave all it has from beginning to end: the yardstick, a product that is no part of either side, stayed within a
+fifth of the least time that it took in any round of the match. Where fewer than six rounds are such, all of them count,
+good and bad. The interval is of the median of the rounds' ratios: exact from six rounds on, else bootstrapped over
+rounds and trials.
 """
 
 import argparse

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Writes a folder of the published shapes of FLUX.3 [klein] or FLUX.2 [klein], to time whole requests with random weights.
+"""Writes a folder of the published shapes of FLUX.3 [klein] or FLUX.2 [klein], to time whole requests with random
+weights.
 
     python3 bench/peers/flux3_stand_in.py distilled out/flux-3-image-klein
     build/release/headroom run out/flux-3-image-klein --random-weights 0 --prompt "a red fox in snow" --opt fast --out fox.png
 
-KIND is distilled, base or flux2-klein. The folder has no weights. The tokenizer is the small one of tests/goldens/pipelines, whose ids
-these text encoders know too. Images are noise.
+KIND is distilled, base or flux2-klein. The folder has no weights. The tokenizer is the small one of
+tests/goldens/pipelines, whose ids these text encoders know too. Images are noise.
 """
 
 import argparse

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Times in PyTorch, raw trials kept, a forward pass of diffusers' Flux3Transformer2DModel, with references too, or the language half of the
-text encoder of FLUX.3 [klein], which is transformers' Qwen3.
+"""Times in PyTorch, raw trials kept, a forward pass of diffusers' Flux3Transformer2DModel, with references too, or the
+language half of the text encoder of FLUX.3 [klein], which is transformers' Qwen3.
 
     python3 bench/peers/flux3_torch.py transformer --device cuda --dtype bf16 --attention _native_cudnn --compile-blocks --graph \\
         --size 64x64 --reference 64x64 --text-tokens 80 --rounds 4 --beside "build/release/headroom bench flux-3-image-klein-base \\
         --random-weights 0 --device cuda --opt lossless --token-rows 64 --token-columns 64 --reference-rows 64 --reference-columns 64 \\
         --text-tokens 80 --out headroom-{round}.json" --save pytorch-{round}.json
 
-Random weights, as Headroom's stand-ins are. Queries, keys and values are of one matmul in the transformer, and norms of queries and keys
-have weights in fp32, as from_pretrained() keeps them. The text encoder gives the states of eight layers side by side; layers above the
-last of them are left out, and no token is masked. Everything else is as in flux_torch.py. Needs PyTorch, diffusers and numpy, and
-transformers for the text encoder.
+Random weights, as Headroom's stand-ins are. Queries, keys and values are of one matmul in the transformer, and norms of
+queries and keys have weights in fp32, as from_pretrained() keeps them. The text encoder gives the states of eight
+layers side by side; layers above the last of them are left out, and no token is masked. Everything else is as in
+flux_torch.py. Needs PyTorch, diffusers and numpy, and transformers for the text encoder.
 """
 
 import argparse

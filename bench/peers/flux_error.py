@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""How far a forward pass of FLUX.1-dev is from fp32, for Headroom and for diffusers, on equal random weights and inputs.
+"""How far a forward pass of FLUX.1-dev is from fp32, for Headroom and for diffusers, on equal random weights and
+inputs.
 
     python3 bench/peers/flux_error.py --headroom build/release/headroom --folder out/flux-random --save error.json
 
-Writes a checkpoint of random weights in bf16 (24 GB) and one set of inputs into --folder, takes diffusers in fp32 (the same
-weights, widened) as the reference, and measures the relative L2 distance of diffusers in bf16, diffusers with FP8 products and
-Headroom with each of --switches. Needs a GPU with 80 GB, PyTorch, diffusers and safetensors.
+Writes a checkpoint of random weights in bf16 (24 GB) and one set of inputs into --folder, takes diffusers in fp32 (the
+same weights, widened) as the reference, and measures the relative L2 distance of diffusers in bf16, diffusers with FP8
+products and Headroom with each of --switches. Needs a GPU with 80 GB, PyTorch, diffusers and safetensors.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes FLUX.1-dev's transformer with random weights as one file in its authors' names, as its users have it: in blocks (GGUF) or in
-8-bit floats with a scale for each matrix, as ComfyUI writes them.
+"""Writes FLUX.1-dev's transformer with random weights as one file in its authors' names, as its users have it: in
+blocks (GGUF) or in 8-bit floats with a scale for each matrix, as ComfyUI writes them.
 
     python3 bench/peers/flux_files.py Q4_K out/flux-dev.gguf
     python3 bench/peers/flux_files.py fp8 out/flux-dev.safetensors
@@ -98,7 +98,9 @@ def write_gguf(path, tensors, generator):
 
 
 def fp8_matrix(shape, generator):
-    """Elements in E4M3, their scale, by which five standard deviations are the largest number, and that of activations."""
+    """Elements in E4M3, their scale, by which five standard deviations are the largest number, and that of
+    activations.
+    """
     elements = torch.randn(shape, generator=generator, device=generator.device) * (E4M3_MAX / 5)
     scales = struct.pack("<f", 5 * DEVIATION / E4M3_MAX), struct.pack("<f", LARGEST_INPUT / E4M3_MAX)
     return bytes_of(elements.clamp(-E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn)), *scales

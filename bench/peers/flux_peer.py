@@ -1,9 +1,9 @@
-"""diffusers' FluxTransformer2DModel as its users run it at its best, and the denoise loop of its pipeline: what flux_torch.py
-times and flux_error.py compares with.
+"""diffusers' FluxTransformer2DModel as its users run it at its best, and the denoise loop of its pipeline: what
+flux_torch.py times and flux_error.py compares with.
 
-A model comes from a folder or is random (normal, standard deviation 0.02, as Headroom's stand-ins are). Then, in this order:
-merged QKV, an attention backend, FP8 products with a scale for each row of activations and each row of weights, torch.compile.
-Needs PyTorch, diffusers and safetensors.
+A model comes from a folder or is random (normal, standard deviation 0.02, as Headroom's stand-ins are). Then, in this
+order: merged QKV, an attention backend, FP8 products with a scale for each row of activations and each row of weights,
+torch.compile. Needs PyTorch, diffusers and safetensors.
 """
 
 import copy
@@ -37,7 +37,9 @@ def load_model(folder, device, dtype):
 
 
 def load_gguf(path, device, dtype):
-    """FLUX.1-dev's transformer from a GGUF file by diffusers' own loader: weights stay in blocks and are unpacked before each product."""
+    """FLUX.1-dev's transformer from a GGUF file by diffusers' own loader: weights stay in blocks and are unpacked
+    before each product.
+    """
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
             json.dump(flux_shapes.transformer("dev"), file)
@@ -54,7 +56,9 @@ def random_model(device, dtype, seed, kind="dev"):
 
 
 def fill(model, seed):
-    """The model with weights drawn as Headroom's stand-ins draw them: 0.02 randn, and 1 + 0.02 randn for the gains of norms."""
+    """The model with weights drawn as Headroom's stand-ins draw them: 0.02 randn, and 1 + 0.02 randn for the gains
+    of norms.
+    """
     generator = torch.Generator(next(model.parameters()).device).manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -72,8 +76,8 @@ def image_ids(image, rows, columns):
 
 
 def random_inputs(config, rows, columns, batch, text_tokens, device, dtype, generator, reference=(0, 0)):
-    """One set of inputs as FLUX's pipeline shapes them, and as Kontext's does where an image of `reference` tokens down and across is
-    edited. Drawn on the CPU so that every device gets the same numbers."""
+    """One set of inputs as FLUX's pipeline shapes them, and as Kontext's does where an image of `reference` tokens
+    down and across is edited. Drawn on the CPU so that every device gets the same numbers."""
     draw = lambda *shape: torch.randn(*shape, generator=generator).to(device, dtype)  # noqa: E731
     ids = torch.cat([image_ids(0, rows, columns), image_ids(1, *reference)])
     inputs = {
@@ -90,9 +94,9 @@ def random_inputs(config, rows, columns, batch, text_tokens, device, dtype, gene
 
 
 class Fp8Linear(torch.nn.Module):
-    """x W^T + b on FP8 tensor cores: E4M3, one dynamic scale for each row of x, one static scale for each row of W, fast
-    accumulation. torch.compile fuses the quantization with what comes before it. Rows are filled up to a multiple of 16 and to `least_rows`,
-    since cuBLASLt refuses a few; settle_rows() finds how many."""
+    """x W^T + b on FP8 tensor cores: E4M3, one dynamic scale for each row of x, one static scale for each row of W,
+    fast accumulation. torch.compile fuses the quantization with what comes before it. Rows are filled up to a
+    multiple of 16 and to `least_rows`, since cuBLASLt refuses a few; settle_rows() finds how many."""
 
     weight = None  # transformers' T5 would cast what comes in to its dtype
     least_rows = 16
@@ -119,8 +123,8 @@ class Fp8Linear(torch.nn.Module):
 
 
 def settle_rows(model, dtype, device):
-    """Gives each Fp8Linear the least of 16, 32, 64, ... rows with which it runs, by running one of each size. Returns these by
-    (outputs, inputs)."""
+    """Gives each Fp8Linear the least of 16, 32, 64, ... rows with which it runs, by running one of each size.
+    Returns these by (outputs, inputs)."""
     least = {}
     for module in model.modules():
         if not isinstance(module, Fp8Linear):
@@ -157,7 +161,9 @@ def merge_qkv(model):
 
 
 def quantize_fp8(*blocks):
-    """Every product of tokens inside the blocks in FP8; FLUX's modulations (one row) and what is outside the blocks stay."""
+    """Every product of tokens inside the blocks in FP8; FLUX's modulations (one row) and what is outside the blocks
+    stay.
+    """
     for block in blocks:
         for name, module in list(block.named_modules()):
             if isinstance(module, torch.nn.Linear) and "norm" not in name:
@@ -173,8 +179,8 @@ def compile_blocks(model, mode):
 
 
 def capture(model, inputs):
-    """`model` on `inputs` captured in a CUDA Graph by hand; returns replay(inputs), which copies in and gives the output, and
-    holds the model."""
+    """`model` on `inputs` captured in a CUDA Graph by hand; returns replay(inputs), which copies in and gives the
+    output, and holds the model."""
     static = {name: value.clone() for name, value in inputs.items()}
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
@@ -197,9 +203,9 @@ def capture(model, inputs):
 
 
 class FirstBlockCache:
-    """A model with diffusers' own first-block cache around its blocks, which are compiled anew. Decisions are those of `schedule`: a
-    digit for each step, again and again, 1 is computed, 0 reused. Each step still compares and the host reads what comes of it, as
-    the hook has it."""
+    """A model with diffusers' own first-block cache around its blocks, which are compiled anew. Decisions are those
+    of `schedule`: a digit for each step, again and again, 1 is computed, 0 reused. Each step still compares and the
+    host reads what comes of it, as the hook has it."""
 
     def __init__(self, model, schedule):
         for blocks in (model.transformer_blocks, model.single_transformer_blocks):
@@ -242,8 +248,8 @@ def schedule(steps, image_tokens, device):
 
 
 def denoise(forward, scheduler, inputs):
-    """The latents that all of a schedule's steps make of `inputs`' hidden_states, as FluxPipeline's loop does. The host waits for
-    nothing, and the scheduler stays as it was."""
+    """The latents that all of a schedule's steps make of `inputs`' hidden_states, as FluxPipeline's loop does. The
+    host waits for nothing, and the scheduler stays as it was."""
     scheduler = copy.copy(scheduler)
     scheduler.set_begin_index(0)
     latents = inputs["hidden_states"]

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Times whole requests of FLUX.1-dev in PyTorch, from a prompt to pixels on the host, raw trials kept: tokenizers and text encoders of
-transformers, transformer, scheduler and AutoencoderKL of diffusers, each network compiled and captured in a CUDA graph.
+"""Times whole requests of FLUX.1-dev in PyTorch, from a prompt to pixels on the host, raw trials kept: tokenizers and
+text encoders of transformers, transformer, scheduler and AutoencoderKL of diffusers, each network compiled and captured
+in a CUDA graph.
 
     python3 bench/peers/flux_stand_in.py dev out/flux-dev
     python3 bench/peers/flux_request_torch.py out/flux-dev --fp8 --rounds 6 \\
         --beside "build/release/headroom bench out/flux-dev --random-weights 0 --pass request --device cuda \\
         --opt lossless,fp8 --out headroom-{round}.json" --save pytorch-{round}.json
 
-FOLDER gives the tokenizers; networks have FLUX.1's shapes and random weights, as Headroom's stand-ins have. A request goes through the
-stages that Headroom names: tokenize, text_encoder (CLIP), text_encoder_2 (T5), inputs, denoise, decode. Half of the requests are
-timed whole, and there the host waits for nothing before the pixels (`image_wall`); in the other half it waits after each stage, which
-gives the stages' times. Rounds are those of component_torch.py. Needs a GPU with 80 GB, PyTorch, diffusers, transformers and numpy.
+FOLDER gives the tokenizers; networks have FLUX.1's shapes and random weights, as Headroom's stand-ins have. A request
+goes through the stages that Headroom names: tokenize, text_encoder (CLIP), text_encoder_2 (T5), inputs, denoise,
+decode. Half of the requests are timed whole, and there the host waits for nothing before the pixels (`image_wall`); in
+the other half it waits after each stage, which gives the stages' times. Rounds are those of component_torch.py. Needs a
+GPU with 80 GB, PyTorch, diffusers, transformers and numpy.
 """
 
 import argparse

@@ -4,9 +4,9 @@
     python3 bench/peers/flux_stand_in.py dev out/flux-dev
     build/release/headroom run out/flux-dev --random-weights 0 --prompt "a red fox in snow" --opt fast --out fox.png
 
-It has no weights unless --weights writes some, 34 GB in bf16, for what reading them takes: that needs a GPU, PyTorch, diffusers,
-transformers and safetensors. KIND is dev, schnell or kontext. The tokenizers are the small ones of tests/goldens/pipelines, whose
-ids these text encoders know too. Images are noise.
+It has no weights unless --weights writes some, 34 GB in bf16, for what reading them takes: that needs a GPU, PyTorch,
+diffusers, transformers and safetensors. KIND is dev, schnell or kontext. The tokenizers are the small ones of
+tests/goldens/pipelines, whose ids these text encoders know too. Images are noise.
 """
 
 import argparse

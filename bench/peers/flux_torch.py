@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Times diffusers' FluxTransformer2DModel in PyTorch or, with --engine openvino, in OpenVINO: a forward pass and, with --steps, the
-denoise loop of a whole request, raw trials kept, for each of several sizes.
+"""Times diffusers' FluxTransformer2DModel in PyTorch or, with --engine openvino, in OpenVINO: a forward pass and, with
+--steps, the denoise loop of a whole request, raw trials kept, for each of several sizes.
 
     taskset -c 0,1 python3 bench/peers/flux_torch.py --model models/fashion-flux --dtype fp32 --compile --sizes 16x16x20 \\
         --threads 2 --save flux_torch.json
@@ -12,10 +12,10 @@ events and also with the wall clock up to the end of a synchronization. Inputs a
 several sets. --graph measures everything twice, without and with a CUDA graph.
 
 With --beside this process, compiled once, alternates with another program, so that both meet the same moods of a shared
-machine, and warms up again in each; {round} in that command and in --save becomes the number of the round. On a CPU a product, the
-yardstick, is timed before, between and after the two sides of a round, and a round begins once the machine gives the
-yardstick its best rate again (or after 10 s): its times go into the result, so that rounds in which the machine gave
-less can be distinguished from the others.
+machine, and warms up again in each; {round} in that command and in --save becomes the number of the round. On a CPU a
+product, the yardstick, is timed before, between and after the two sides of a round, and a round begins once the machine
+gives the yardstick its best rate again (or after 10 s): its times go into the result, so that rounds in which the
+machine gave less can be distinguished from the others.
 
     taskset -c 0,1 python3 bench/peers/flux_torch.py --model models/fashion-flux --dtype bf16 --compile --freeze --rounds 8 \\
         --beside "build/release/headroom bench models/fashion-flux --opt fast --batch 20 --out headroom-{round}.json" \\
@@ -161,7 +161,9 @@ class Form(NamedTuple):
 
 
 class Positional(torch.nn.Module):
-    """The model called with the tensors of these names in their order, and what it makes of the `tokens` of the image."""
+    """The model called with the tensors of these names in their order, and what it makes of the `tokens` of the
+    image.
+    """
 
     def __init__(self, model, names, tokens):
         super().__init__()

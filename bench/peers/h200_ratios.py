@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Networks here and in PyTorch, equal work against equal work, from the result files of bench/h200_peers.sh or bench/h200_unets.sh: a
-Markdown table.
+"""Networks here and in PyTorch, equal work against equal work, from the result files of bench/h200_peers.sh or
+bench/h200_unets.sh: a Markdown table.
 
     python3 bench/peers/h200_ratios.py bench/results/h200/peers
     python3 bench/peers/h200_ratios.py bench/results/h200/peers --update docs/flux_h200.md
@@ -9,10 +9,11 @@ Markdown table.
     python3 bench/peers/h200_ratios.py bench/results/h200/peers --launches
     python3 bench/peers/h200_ratios.py --error bench/results/h200/flux/error.json
 
-A round's ratio is of the medians of its two sides, wall times both. PyTorch's side is the form (with or without a CUDA graph)
-whose median over the rounds is the least, and its memory is that form's. Work that only one side has measured has no row. Intervals are of the median of the
-rounds' ratios: exact from six rounds on, else bootstrapped over rounds and trials. With --stages the table is of the stages of requests
-from a prompt to pixels, with --error of distances from fp32.
+A round's ratio is of the medians of its two sides, wall times both. PyTorch's side is the form (with or without a CUDA
+graph) whose median over the rounds is the least, and its memory is that form's. Work that only one side has measured
+has no row. Intervals are of the median of the rounds' ratios: exact from six rounds on, else bootstrapped over rounds
+and trials. With --stages the table is of the stages of requests from a prompt to pixels, with --error of distances from
+fp32.
 """
 
 import argparse
@@ -134,7 +135,9 @@ CACHE_MEMORY = "peak memory, ours / the other"
 
 
 def cache_rows(folder):
-    """Requests with every second step reused, of either side, and without: the GPU, and of each pair the cells of its row."""
+    """Requests with every second step reused, of either side, and without: the GPU, and of each pair the cells of
+    its row.
+    """
     ours, theirs = [], []
     while (path := folder / f"headroom-request-fp8-cache-{len(ours)}.json").exists():
         document, peer = read(path), read(folder / f"pytorch-fp8-cache-{len(ours)}.json")

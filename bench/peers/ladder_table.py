@@ -5,9 +5,9 @@
     python3 bench/peers/ladder_table.py bench/results/cpu/ladder.json --update docs/gallery.md
 
 A table is identified in a document by its first line, which names the work and the machine. An image is the median of
-what runs before the loop and its steps, divided by the images made at once, as `headroom ladder` tells it; so is the factor,
-over rounds where the file has rounds, else of the medians. What is unsettled has no factor, and what declined says so.
-Times that have no interval, as of fewer than six trials, have "(-)".
+what runs before the loop and its steps, divided by the images made at once, as `headroom ladder` tells it; so is the
+factor, over rounds where the file has rounds, else of the medians. What is unsettled has no factor, and what declined
+says so. Times that have no interval, as of fewer than six trials, have "(-)".
 """
 
 import argparse
@@ -65,7 +65,9 @@ def median_and_bounds(series):
 
 
 def image_and_bounds(result):
-    """The same of an image: errors of the prologue and of the steps are independent, as in src/measure/results/timing.cpp."""
+    """The same of an image: errors of the prologue and of the steps are independent, as in
+    src/measure/results/timing.cpp.
+    """
     median, *bounds = median_and_bounds(series_of(result, "step"))
     image = image_ms(result, median)
     if not bounds:

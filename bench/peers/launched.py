@@ -6,7 +6,9 @@ import torch
 
 
 def kernels_of(function, *inputs):
-    """Names of the kernels that one call launches, in order; without the profiler's help as many as its graph has nodes."""
+    """Names of the kernels that one call launches, in order; without the profiler's help as many as its graph has
+    nodes.
+    """
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         function(*inputs)
         torch.cuda.synchronize()

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes LoRA files of FLUX.1's shapes, rank 16 on all products of attention and MLPs, random, in bf16 under diffusers' names.
+"""Writes LoRA files of FLUX.1's shapes, rank 16 on all products of attention and MLPs, random, in bf16 under diffusers'
+names.
 
     python3 bench/peers/lora_stand_in.py out/loras a b
 

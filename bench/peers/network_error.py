@@ -1,4 +1,6 @@
-"""How far outputs of a network are from those in fp32, for Headroom and for PyTorch on equal weights and inputs: the part that scripts share."""
+"""How far outputs of a network are from those in fp32, for Headroom and for PyTorch on equal weights and inputs: the
+part that scripts share.
+"""
 
 import os
 import subprocess

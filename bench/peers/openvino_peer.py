@@ -1,8 +1,9 @@
-"""A PyTorch module as OpenVINO runs it on a CPU at its best: what flux_torch.py and component_torch.py time with --engine openvino.
+"""A PyTorch module as OpenVINO runs it on a CPU at its best: what flux_torch.py and component_torch.py time with
+--engine openvino.
 
-The module, in fp32, is converted for the fixed shapes of its inputs and compiled for latency, in the asked precision (INFERENCE_PRECISION_HINT),
-on the threads asked for. One request runs at a time; it reads its inputs where they are and gives its outputs without a copy.
-Needs PyTorch, OpenVINO and numpy.
+The module, in fp32, is converted for the fixed shapes of its inputs and compiled for latency, in the asked precision
+(INFERENCE_PRECISION_HINT), on the threads asked for. One request runs at a time; it reads its inputs where they are and
+gives its outputs without a copy. Needs PyTorch, OpenVINO and numpy.
 """
 
 import importlib.metadata

@@ -1,4 +1,5 @@
-"""How many times faster equal work runs here than in PyTorch and OpenVINO, from pairs of result files, and the documents' tables of it.
+"""How many times faster equal work runs here than in PyTorch and OpenVINO, from pairs of result files, and the
+documents' tables of it.
 
 What h200_ratios.py and cpu_ratios.py share. Needs nothing but Python.
 """
@@ -115,8 +116,8 @@ MEMORY = "peak memory, headroom / PyTorch"
 
 
 def memory(rounds):
-    """The peak device memory of both sides, medians over rounds, as a cell of the column MEMORY: pairs of results; "-" for a side that
-    does not tell it, and empty where neither does."""
+    """The peak device memory of both sides, medians over rounds, as a cell of the column MEMORY: pairs of results;
+    "-" for a side that does not tell it, and empty where neither does."""
     def peak(results):
         peaks = [result.get("memory", {}).get("peak_bytes") for result in results]
         if None in peaks:
@@ -146,7 +147,9 @@ def columns(line):
 
 
 def find_table(lines, header):
-    """Where the table with the header begins and ends, or, where no table has all of it, one with its columns; None where there is none."""
+    """Where the table with the header begins and ends, or, where no table has all of it, one with its columns; None
+    where there is none.
+    """
     begins = [begin for begin, line in enumerate(lines) if columns(line) == columns(header)]
     if not begins:
         return None

@@ -86,7 +86,9 @@ def series(what, process, times, warmup=0):
 
 
 def all_series(what, process, trials, warmup):
-    """A series for each clock that timed the trials: of "time" it has the name as it is, of another that clock's behind it."""
+    """A series for each clock that timed the trials: of "time" it has the name as it is, of another that clock's
+    behind it.
+    """
     return [series(what if clock == "time" else f"{what}_{clock}", process, times, warmup) for clock, times in trials.items()]
 
 

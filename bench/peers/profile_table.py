@@ -4,8 +4,9 @@
     python3 bench/peers/profile_table.py bench/results/h200/qwen/headroom-profile-*.json
     python3 bench/peers/profile_table.py bench/results/h200/qwen/headroom-profile-*.json --update docs/qwen_h200.md
 
-Launches are timed one by one. Attention is its kernel, or the matmuls and the softmax of stored scores. Modulations are matmuls of one row,
-which do at most two operations for each byte. What a pass takes beyond its launches is the last column, negative where launches overlap.
+Launches are timed one by one. Attention is its kernel, or the matmuls and the softmax of stored scores. Modulations are
+matmuls of one row, which do at most two operations for each byte. What a pass takes beyond its launches is the last
+column, negative where launches overlap.
 """
 
 import argparse

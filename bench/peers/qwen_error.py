@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""How far a forward pass of Qwen-Image's transformer is from fp32, for Headroom and for diffusers, on equal random weights and inputs.
+"""How far a forward pass of Qwen-Image's transformer is from fp32, for Headroom and for diffusers, on equal random
+weights and inputs.
 
     python3 bench/peers/qwen_error.py --headroom build/release/headroom --folder out/qwen-random --save error.json
 
-Writes a checkpoint of random weights in bf16 (41 GB) and one set of inputs into --folder, takes diffusers in fp32 (the same weights,
-widened) as the reference, and measures the relative L2 distance of diffusers in bf16, diffusers with FP8 matmuls and Headroom with each of
---switches. Needs a GPU with 100 GB, PyTorch, diffusers and safetensors.
+Writes a checkpoint of random weights in bf16 (41 GB) and one set of inputs into --folder, takes diffusers in fp32 (the
+same weights, widened) as the reference, and measures the relative L2 distance of diffusers in bf16, diffusers with FP8
+matmuls and Headroom with each of --switches. Needs a GPU with 100 GB, PyTorch, diffusers and safetensors.
 """
 
 import argparse
@@ -42,7 +43,9 @@ def write_checkpoint(folder, config, model):
 
 
 def positions(tokens, text_tokens):
-    """(frame, row, column) of each token of a square image, whose middle is at 0, and of a text, which goes on behind it on all axes."""
+    """(frame, row, column) of each token of a square image, whose middle is at 0, and of a text, which goes on
+    behind it on all axes.
+    """
     image = torch.zeros(tokens, tokens, 3)
     image[..., 1] = torch.arange(tokens)[:, None] - (tokens - tokens // 2)
     image[..., 2] = torch.arange(tokens)[None, :] - (tokens - tokens // 2)

@@ -4,8 +4,9 @@
     python3 bench/peers/qwen_stand_in.py out/qwen-image
     build/release/headroom run out/qwen-image --random-weights 0 --prompt "the image" --opt fast --out image.png
 
---lora also writes lora.safetensors: rank 16 on all matmuls of attention and MLPs, random, in bf16. That needs PyTorch and safetensors. The
-tokenizer is the small one of tests/goldens/pipelines, whose ids this text encoder knows too. Images are noise.
+--lora also writes lora.safetensors: rank 16 on all matmuls of attention and MLPs, random, in bf16. That needs PyTorch
+and safetensors. The tokenizer is the small one of tests/goldens/pipelines, whose ids this text encoder knows too.
+Images are noise.
 """
 
 import argparse

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Times a forward pass of diffusers' QwenImageTransformer2DModel in PyTorch, raw trials kept, for each of several sizes.
+"""Times a forward pass of diffusers' QwenImageTransformer2DModel in PyTorch, raw trials kept, for each of several
+sizes.
 
     python3 bench/peers/qwen_torch.py --device cuda --dtype bf16 --attention _native_cudnn --real-rope --compile-blocks --graph \\
         --size 83x83 --text-tokens 256 --rounds 6 --beside "build/release/headroom bench qwen-image --random-weights 0 \\
         --device cuda --opt lossless --token-rows 83 --token-columns 83 --text-tokens 256 --out headroom-{round}.json" \\
         --save pytorch-{round}.json
 
-Random weights, as Headroom's stand-ins are. The text has no mask: diffusers' pipeline drops one that is all ones. --real-rope turns
-queries and keys by real tables in place of complex ones, which torch.compile cannot fuse. --fp8 computes the matmuls of tokens in the
-blocks in FP8 with a scale for each row, as torchao does, few rows filled up to as many as cuBLASLt runs. --guided-by N times
-classifier-free guidance as diffusers' pipeline has it: a pass of the prompt, one of a negative prompt of N tokens, and their combination.
-Everything else is as in flux_torch.py. Needs PyTorch, diffusers and numpy.
+Random weights, as Headroom's stand-ins are. The text has no mask: diffusers' pipeline drops one that is all ones.
+--real-rope turns queries and keys by real tables in place of complex ones, which torch.compile cannot fuse. --fp8
+computes the matmuls of tokens in the blocks in FP8 with a scale for each row, as torchao does, few rows filled up to as
+many as cuBLASLt runs. --guided-by N times classifier-free guidance as diffusers' pipeline has it: a pass of the prompt,
+one of a negative prompt of N tokens, and their combination. Everything else is as in flux_torch.py. Needs PyTorch,
+diffusers and numpy.
 """
 
 import argparse
@@ -82,7 +84,8 @@ def use_real_tables(model):
 def random_network(config, device, dtype, seed):
     with torch.device("meta"):
         model = QwenImageTransformer2DModel.from_config(config)
-    rope = QwenImageTransformer2DModel.from_config(config | {"num_layers": 0}).pos_embed  # plain tensors, lost on "meta"
+    # plain tensors, lost on "meta"
+    rope = QwenImageTransformer2DModel.from_config(config | {"num_layers": 0}).pos_embed
     model = model.to(dtype).to_empty(device=device)
     model.pos_embed = rope
     return flux_peer.fill(model.eval(), seed)

@@ -1,9 +1,9 @@
 """Times a function on a GPU as Headroom times its own kernels (src/measure/protocol/submissions.cpp).
 
-20 calls are captured in a CUDA graph, one after the other on the same operands, so that neither Python nor launches are in the times. A
-trial is one replay up to the end of a synchronization, or several if one takes less than a millisecond, by the wall clock, divided by its
-calls. 5 to 20 replays warm up, 20 trials count. Results of a call are given back before the next, which so writes where the last one
-wrote.
+20 calls are captured in a CUDA graph, one after the other on the same operands, so that neither Python nor launches are
+in the times. A trial is one replay up to the end of a synchronization, or several if one takes less than a millisecond,
+by the wall clock, divided by its calls. 5 to 20 replays warm up, 20 trials count. Results of a call are given back
+before the next, which so writes where the last one wrote.
 """
 
 import math

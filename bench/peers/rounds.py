@@ -39,8 +39,8 @@ def tell(results):
 
 
 def in_rounds(commands, rounds, measure):
-    """For each round its number and what `measure` says of it. The other program, if there is one, runs before that in even rounds and
-    after it in odd ones."""
+    """For each round its number and what `measure` says of it. The other program, if there is one, runs before that
+    in even rounds and after it in odd ones."""
     for number in range(rounds):
         if torch.cuda.is_available():
             torch.cuda.empty_cache()  # what runs next needs memory too

@@ -3,14 +3,16 @@
 
     python3 bench/peers/samplers_diffusers.py --program build/release/tests/sampler_tables --out bench/results/cpu/samplers.txt
 
-Each configuration is a scheduler_config.json of a random class with random keys and 1 to 200 steps; a quarter of them are read by
-another class than their own, as `from_config` and `sampler=NAME` do. The model is a formula (tests/goldens/make_samplers.py), and
-diffusers' schedulers run in double precision on the levels that they have made in f32, with the same noise.
+Each configuration is a scheduler_config.json of a random class with random keys and 1 to 200 steps; a quarter of them
+are read by another class than their own, as `from_config` and `sampler=NAME` do. The model is a formula
+(tests/goldens/make_samplers.py), and diffusers' schedulers run in double precision on the levels that they have made in
+f32, with the same noise.
 
-What diffusers refuses, or makes NaN or infinities of, is drawn anew and counted as `not_finite`; the program must answer it without an
-internal error. PyTorch's square root and numpy's logarithm of f32 are not rounded exactly in every version, and numpy 2 finds a level
-that is an entry of a table a last bit below it, where numpy 1.26 does not: a configuration that disagrees is run again with all that
-exact in diffusers (`exact` of make_samplers.py), and counted as `agree_where_exact` if it agrees then.
+What diffusers refuses, or makes NaN or infinities of, is drawn anew and counted as `not_finite`; the program must
+answer it without an internal error. PyTorch's square root and numpy's logarithm of f32 are not rounded exactly in every
+version, and numpy 2 finds a level that is an entry of a table a last bit below it, where numpy 1.26 does not: a
+configuration that disagrees is run again with all that exact in diffusers (`exact` of make_samplers.py), and counted as
+`agree_where_exact` if it agrees then.
 
 Needs PyTorch, diffusers, scipy, torchsde and safetensors. Ends with 1 where a configuration disagrees.
 """

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Times a frame of a live stream through SD-Turbo in PyTorch, from pixels to pixels on the device: 8-bit RGB becomes an image, TAESD encodes
-it, noise of the level is added, the U-Net predicts it, one step leads to an image, TAESD decodes, and what lies beyond black and white is
-clamped. All of it is compiled and captured as one CUDA graph, whose inputs and outputs are 8-bit pixels.
+"""Times a frame of a live stream through SD-Turbo in PyTorch, from pixels to pixels on the device: 8-bit RGB becomes an
+image, TAESD encodes it, noise of the level is added, the U-Net predicts it, one step leads to an image, TAESD decodes,
+and what lies beyond black and white is clamped. All of it is compiled and captured as one CUDA graph, whose inputs and
+outputs are 8-bit pixels.
 
     python3 bench/peers/stream_torch.py --cache inductor --compile-only unet &
     python3 bench/peers/stream_torch.py --cache inductor --compile-only encode decode & wait
@@ -9,10 +10,10 @@ clamped. All of it is compiled and captured as one CUDA graph, whose inputs and 
         --beside "build/release/headroom bench sd-turbo --random-weights 0 --pass frame --height 512 --width 512 --device cuda \\
         --opt lossless,fp16 --out headroom-{round}.json"
 
-Networks are compiled one by one, as bench/peers/component_torch.py does it, and so is the work between them; --whole compiles all as one.
-Compiling from nothing takes minutes, most of it for the U-Net: --cache is the folder in which torch.compile keeps what it made, and
---compile-only makes it, of some parts in one process and of others in another at the same time, and ends. Several steps are as
-many calls in the same graph. Random weights. Needs PyTorch and diffusers.
+Networks are compiled one by one, as bench/peers/component_torch.py does it, and so is the work between them; --whole
+compiles all as one. Compiling from nothing takes minutes, most of it for the U-Net: --cache is the folder in which
+torch.compile keeps what it made, and --compile-only makes it, of some parts in one process and of others in another at
+the same time, and ends. Several steps are as many calls in the same graph. Random weights. Needs PyTorch and diffusers.
 """
 
 import argparse
@@ -72,7 +73,8 @@ from rounds import in_rounds, tell  # noqa: E402
 
 TEXT_TOKENS = 77
 HALF_RANGE = 127.5
-FOR_THESE_SHAPES = {"fullgraph": True, "dynamic": False}  # what is called with a second shape is else compiled for any, which is slower
+# what is called with a second shape is else compiled for any, which is slower
+FOR_THESE_SHAPES = {"fullgraph": True, "dynamic": False}
 
 
 def latents_as(x):
@@ -115,7 +117,9 @@ class Frame(torch.nn.Module):
 
 
 def capture(frame, inputs):
-    """A call that replays the frame on these inputs, which nothing copies, as one CUDA graph; gives its pixels, and the image before them."""
+    """A call that replays the frame on these inputs, which nothing copies, as one CUDA graph; gives its pixels, and
+    the image before them.
+    """
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -175,7 +179,8 @@ def draw_inputs(args, device, dtype):
     draw = lambda *shape: torch.randn(shape, generator=generator).to(device, dtype)  # noqa: E731
     betas = torch.linspace(0.00085**0.5, 0.012**0.5, 1000, dtype=torch.float64) ** 2
     alphas = torch.cumprod(1 - betas, 0)
-    steps = [round(500 - 500 * k / args.steps) - 1 for k in range(args.steps)]  # the last half of a schedule of twice as many
+    # the last half of a schedule of twice as many
+    steps = [round(500 - 500 * k / args.steps) - 1 for k in range(args.steps)]
     levels = torch.tensor([[alphas[t] ** 0.5, (1 - alphas[t]) ** 0.5] for t in steps] + [[1, 0]]).float().to(device)
     return (torch.randint(256, (args.height, args.width, 3), generator=generator).to(device, torch.uint8),
             draw(1, 4, args.height // 8, args.width // 8).to(memory_format=torch.channels_last), draw(1, TEXT_TOKENS, 1024),

@@ -4,10 +4,11 @@
     python3 bench/peers/train_torch.py --program build/release/headroom --works gpt-125m:32 gpt-350m:16 --rounds 3 --save gpt.json
     python3 bench/peers/train_torch.py --program build/release/headroom --works fashion-flux:512 --data FASHION_MNIST_DIR --save flux.json
 
-Equal work: products in bf16 with weights, moments and the update in f32, AdamW fused, and the loss read once a turn. GPT-2 is of the same
-sizes, with 1,024 tokens and no clipping; it is written here, so that PyTorch is all it needs. fashion-flux is that of
-bench/train_fashion_flux.py, with clipping and running means, and needs diffusers. A turn is at least --seconds of steps of each side, so
-that the card is at its power limit. PyTorch compiles once, before the first turn.
+Equal work: products in bf16 with weights, moments and the update in f32, AdamW fused, and the loss read once a turn.
+GPT-2 is of the same sizes, with 1,024 tokens and no clipping; it is written here, so that PyTorch is all it needs.
+fashion-flux is that of bench/train_fashion_flux.py, with clipping and running means, and needs diffusers. A turn is at
+least --seconds of steps of each side, so that the card is at its power limit. PyTorch compiles once, before the first
+turn.
 """
 
 import argparse

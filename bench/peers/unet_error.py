@@ -3,9 +3,9 @@
 
     python3 bench/peers/unet_error.py sd-turbo-unet --headroom build/release/headroom --folder out/unet-random --save error.json
 
-Writes a checkpoint of random weights in fp16 and one set of inputs into --folder, takes diffusers in fp32 (the same weights, widened) as
-the reference, and measures the relative L2 distance of diffusers in fp16 and bf16, channels-last, and of Headroom with each of --switches.
-Needs a GPU, PyTorch, diffusers and safetensors.
+Writes a checkpoint of random weights in fp16 and one set of inputs into --folder, takes diffusers in fp32 (the same
+weights, widened) as the reference, and measures the relative L2 distance of diffusers in fp16 and bf16, channels-last,
+and of Headroom with each of --switches. Needs a GPU, PyTorch, diffusers and safetensors.
 """
 
 import argparse

@@ -1,4 +1,6 @@
-"""The configurations of U-Nets and of the tiny autoencoder, as the published folders have them, and one of our own in pixels."""
+"""The configurations of U-Nets and of the tiny autoencoder, as the published folders have them, and one of our own
+in pixels.
+"""
 
 _BLOCKS = {"down": "CrossAttnDownBlock2D", "up": "CrossAttnUpBlock2D"}
 _CONDITIONED = {"_class_name": "UNet2DConditionModel", "act_fn": "silu", "center_input_sample": False, "downsample_padding": 1,

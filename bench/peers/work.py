@@ -1,4 +1,6 @@
-"""The subject of a result and the hash of its work, as docs/result.schema.json defines them. Needs nothing but Python."""
+"""The subject of a result and the hash of its work, as docs/result.schema.json defines them. Needs nothing but
+Python.
+"""
 
 import json
 

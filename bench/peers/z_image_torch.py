@@ -5,9 +5,10 @@
         --text-tokens 256 --rounds 4 --beside "build/release/headroom bench z-image --random-weights 0 --device cuda --opt lossless \\
         --token-rows 64 --token-columns 64 --text-tokens 256 --out headroom-{round}.json" --save pytorch-{round}.json
 
-Random weights, as Headroom's stand-ins are. Queries, keys and values are of one matmul, and so are the two of a gated feed-forward layer
-with --merge-gates. Queries and keys are turned by real tables in place of complex ones, which torch.compile cannot fuse. --fp8 computes the
-matmuls of tokens in the blocks in FP8 with a scale for each row. Everything else is as in flux_torch.py. Needs PyTorch, diffusers and numpy.
+Random weights, as Headroom's stand-ins are. Queries, keys and values are of one matmul, and so are the two of a gated
+feed-forward layer with --merge-gates. Queries and keys are turned by real tables in place of complex ones, which
+torch.compile cannot fuse. --fp8 computes the matmuls of tokens in the blocks in FP8 with a scale for each row.
+Everything else is as in flux_torch.py. Needs PyTorch, diffusers and numpy.
 """
 
 import argparse

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """hostile.py HEADROOM [--cases 5000] [--seed 1] [--jobs 2] [--only KIND] [--keep FOLDER]: what strangers may hand over.
 
-Made-up files, requests, folders and option values, each a run of the program under limits of memory and time. What turns
-out to be sound is done; all else ends with one sentence and exit code 1 or 2, within 2 seconds of a core (5 where a file is over 10 MB). No run
-ends by a signal, and none with an internal error. Cases are made from the repository's small models by --seed alone, so that a fault can be made again: it is
-printed with its kind and number, and --keep has its folder kept. Needs nothing but Python.
+Made-up files, requests, folders and option values, each a run of the program under limits of memory and time. What
+turns out to be sound is done; all else ends with one sentence and exit code 1 or 2, within 2 seconds of a core (5 where
+a file is over 10 MB). No run ends by a signal, and none with an internal error. Cases are made from the repository's
+small models by --seed alone, so that a fault can be made again: it is printed with its kind and number, and --keep has
+its folder kept. Needs nothing but Python.
 """
 
 import argparse

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """kills.py HEADROOM [--kills 1000] [--seed 1] [--jobs 2]: runs that are ended at random moments.
 
-Commands that write are ended by SIGKILL, SIGTERM or SIGINT while they work, several times each in one folder. Whatever is there
-under a name that was asked for is whole: a picture decodes, a document parses, weights fill their file. The command then runs to its
-end there, and leaves what it was asked for and nothing else. Moments are drawn between 0 and what a whole run takes, from --seed.
-A run that ends by SIGTERM or SIGINT ends by that signal, or has done all its work. For a build with sanitizers: no report of theirs
-is on stderr. Needs nothing but Python.
+Commands that write are ended by SIGKILL, SIGTERM or SIGINT while they work, several times each in one folder. Whatever
+is there under a name that was asked for is whole: a picture decodes, a document parses, weights fill their file. The
+command then runs to its end there, and leaves what it was asked for and nothing else. Moments are drawn between 0 and
+what a whole run takes, from --seed. A run that ends by SIGTERM or SIGINT ends by that signal, or has done all its work.
+For a build with sanitizers: no report of theirs is on stderr. Needs nothing but Python.
 """
 
 import argparse
@@ -104,7 +104,9 @@ def start(headroom, command, requests, folder):
 
 
 def session(headroom, name, number, seed, kills, share):
-    """Several kills in one folder, and a run to the end. How many runs a signal reached, and what was wrong, in words."""
+    """Several kills in one folder, and a run to the end. How many runs a signal reached, and what was wrong, in
+    words.
+    """
     chooser = random.Random(f"{seed} {name} {number}")
     root = pathlib.Path(tempfile.mkdtemp(prefix="kills-"))
     folder = root / "work"
@@ -137,7 +139,8 @@ def session(headroom, name, number, seed, kills, share):
             if "internal error" in err or "Sanitizer" in err or "runtime error" in err:
                 faults.append(f"{name}: {err[-500:]}")
             faults += [f"{name}, {sent.name}: {fault}" for fault in whole(folder)]
-            shutil.rmtree(folder / "converted", ignore_errors=True)  # whole, if it is there; convert writes a new folder
+            # whole, if it is there; convert writes a new folder
+            shutil.rmtree(folder / "converted", ignore_errors=True)
         process = start(headroom, command, requests, folder)
         if process.wait() != 0:
             faults.append(f"{name}: the run after the kills fails: {(root / 'err').read_text()[-300:]}")

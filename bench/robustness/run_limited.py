@@ -1,6 +1,8 @@
-"""Runs of the program under limits of memory and time, and what the program promises of each: shared by the scripts here.
+"""Runs of the program under limits of memory and time, and what the program promises of each: shared by the scripts
+here.
 
-A run ends with exit code 0, or with 1 or 2 and one sentence on stderr; never by a signal, and never with an internal error.
+A run ends with exit code 0, or with 1 or 2 and one sentence on stderr; never by a signal, and never with an internal
+error.
 """
 
 import os
@@ -21,7 +23,9 @@ class Run:
         self.seconds, self.cpu_seconds, self.timed_out = seconds, cpu_seconds, timed_out
 
     def fault(self, most_seconds, verdicts=()):
-        """What is wrong with it, or None. A refusal takes at most so many seconds; `verdicts` are exit codes of what compares."""
+        """What is wrong with it, or None. A refusal takes at most so many seconds; `verdicts` are exit codes of what
+        compares.
+        """
         text = self.err.decode("utf-8", "replace")
         if self.timed_out:
             return f"still ran after {self.seconds:.0f} s"

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""soak.py HEADROOM [--minutes 10] [--requests 100000] [--spread] [--fps 25] [--size 64] [--seed 1]: a server and a paced stream that run for long.
+"""soak.py HEADROOM [--minutes 10] [--requests 100000] [--spread] [--fps 25] [--size 64] [--seed 1]: a server and a
+paced stream that run for long.
 
-`run --prompts -` answers mixed requests, of which some cannot be done, for that long or that many, whatever is less, while a stream is paced
-at --fps frames a second at the same time. --spread sends the requests evenly over the whole time, so that the server lives as long as the
-stream. Memory, threads and open files are looked at all the time: after the first tenth they may not grow. Growth is
-the slope of a line through the last nine tenths, by least squares, over their length: at most 2% of the memory or 4 MiB; threads and files
-at the end are no more than at the tenth. Every request is answered in order. Needs nothing but Python and /proc.
+`run --prompts -` answers mixed requests, of which some cannot be done, for that long or that many, whatever is less,
+while a stream is paced at --fps frames a second at the same time. --spread sends the requests evenly over the whole
+time, so that the server lives as long as the stream. Memory, threads and open files are looked at all the time: after
+the first tenth they may not grow. Growth is the slope of a line through the last nine tenths, by least squares, over
+their length: at most 2% of the memory or 4 MiB; threads and files at the end are no more than at the tenth. Every
+request is answered in order. Needs nothing but Python and /proc.
 """
 
 import argparse

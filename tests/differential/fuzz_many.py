@@ -8,8 +8,9 @@
 CPUs with narrower vectors are thus checked as well. --add includes reports of other runs, possibly from other machines;
 they must have the same revision and other seeds. With --graphs 0 it only adds up reports.
 
-The exit code is 1 if a graph fails. It is 3 if no graph fails, but a pass fired less than 1,000 times or a kernel of the
-device was chosen less than 100 times. Such passes and kernels are marked with a "!": the graphs say little about them.
+The exit code is 1 if a graph fails. It is 3 if no graph fails, but a pass fired less than 1,000 times or a kernel of
+the device was chosen less than 100 times. Such passes and kernels are marked with a "!": the graphs say little about
+them.
 """
 
 import argparse
@@ -154,7 +155,8 @@ def main():
     tallies = [Tally.of(text) for text in [output for _, output in runs] + added]
     shares = [share for tally in tallies for share in tally.shares]
     check_shares(shares)
-    early = sum(code != 0 and not re.search(r"^FAILED: ", output, re.M) for code, output in runs)  # neither passed nor failed
+    # neither passed nor failed
+    early = sum(code != 0 and not re.search(r"^FAILED: ", output, re.M) for code, output in runs)
     early += sum(int(count) for text in added for count in re.findall(r"(\d+) processes that ended early", text))
     lines, thin = report(tallies, shares, early)
     print("\n".join(lines))

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""make_gpu_traces.py FOLDER [--device cpu]: twelve traces of torch.profiler on a GPU, ten models with a fault and two without.
+"""make_gpu_traces.py FOLDER [--device cpu]: twelve traces of torch.profiler on a GPU, ten models with a fault and two
+without.
 
-For each with a fault times.json has the median time of a step as it is and mended, so that what `headroom doctor --trace` says it costs
-can be compared with what mending gains. `--device cpu` runs small sizes of the same code on a CPU, to try this script: such traces
-show no kernels, and those that need a GPU are left out. Run it by the peers' Python (scripts/bootstrap.sh peers).
+For each with a fault times.json has the median time of a step as it is and mended, so that what `headroom doctor
+--trace` says it costs can be compared with what mending gains. `--device cpu` runs small sizes of the same code on a
+CPU, to try this script: such traces show no kernels, and those that need a GPU are left out. Run it by the peers'
+Python (scripts/bootstrap.sh peers).
 """
 
 import argparse
@@ -149,7 +151,8 @@ def f32_matmuls(sizes, precision):
 
 def sizes_that_change(sizes, dynamic):
     torch._dynamo.reset()
-    layers = nn.Sequential(nn.LayerNorm(sizes.width), nn.GELU(), nn.LayerNorm(sizes.width))  # without matmuls a kernel is compiled in a second
+    # without matmuls a kernel is compiled in a second
+    layers = nn.Sequential(nn.LayerNorm(sizes.width), nn.GELU(), nn.LayerNorm(sizes.width))
     model = torch.compile(layers.to(sizes.device, torch.bfloat16), dynamic=dynamic)
     rows = iter(range(sizes.tokens // 2, sizes.tokens))
 

@@ -3,8 +3,8 @@
 
 Each model has one fault; `clean` has none.
 
-Run it by the peers' Python (scripts/bootstrap.sh peers). The committed ones were made by PyTorch 2.15. Kernels and idle times of a GPU
-need one: the tests have events of those in the published format.
+Run it by the peers' Python (scripts/bootstrap.sh peers). The committed ones were made by PyTorch 2.15. Kernels and idle
+times of a GPU need one: the tests have events of those in the published format.
 """
 
 import gzip
@@ -100,7 +100,8 @@ def main():
             path = folder / f"{name}.json"
             profiler.export_chrome_trace(str(path))
             trace = json.loads(path.read_text())
-            trace = {key: trace[key] for key in ("schemaVersion", "traceEvents") if key in trace}  # nothing of this machine
+            # nothing of this machine
+            trace = {key: trace[key] for key in ("schemaVersion", "traceEvents") if key in trace}
             path.unlink()
             with gzip.GzipFile(f"{path}.gz", "wb", mtime=0) as file:
                 file.write(json.dumps(trace, separators=(",", ":")).encode())

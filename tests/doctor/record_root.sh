@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# record_root.sh: prints the files of proc, sys and etc that `headroom doctor` reads on this machine, for tests/doctor/roots/*.root. Of
-# /proc/cpuinfo it keeps the first CPU, of the environment the variables that matter, and no name of a user or host.
+# record_root.sh: prints the files of proc, sys and etc that `headroom doctor` reads on this machine, for
+# tests/doctor/roots/*.root. Of /proc/cpuinfo it keeps the first CPU, of the environment the variables that matter, and
+# no name of a user or host.
 set -euo pipefail
 files=(/proc/self/status /proc/self/limits /proc/meminfo /proc/loadavg /proc/pressure/cpu
   /sys/devices/system/cpu/online /sys/devices/system/cpu/smt/active /sys/kernel/mm/transparent_hugepage/enabled

@@ -8,7 +8,7 @@ The second writes turned/ and turned.json alone, with Pillow 13.0.0: Debian's do
 - turned/      pictures whose metadata says how they were held, in the forms that Pillow heeds and in some others
 - turned.json      what they are read as
 - pictures/    one file a kind of PNG or JPEG; PNGs that Pillow cannot write are written here
-- pictures.json    of each picture that Pillow reads: width, height and RGB bytes in hexadecimal, by diffusers' load_image
+- pictures.json    of each picture that Pillow reads: width, height and RGB bytes in hexadecimal, by load_image
 - resize/      NAME.png, and NAME_WxH.png, which is NAME.png resized by Image.resize(..., LANCZOS)
 
 The same Pillow and libjpeg give the same files: all that is random is drawn from a fixed seed. src/media/*_test.cpp
@@ -29,7 +29,8 @@ FOLDER = pathlib.Path(__file__).parent / "media"
 WIDTH, HEIGHT = 13, 9
 GRAY, RGB, PALETTE, GRAY_ALPHA, RGBA = 0, 2, 3, 4, 6
 CHANNELS = {GRAY: 1, RGB: 3, PALETTE: 1, GRAY_ALPHA: 2, RGBA: 4}
-ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]  # x, y and their steps
+# x, y and their steps
+ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
 
 draw = random.Random(11)
 

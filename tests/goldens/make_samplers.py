@@ -318,7 +318,8 @@ def make_case(name, case, tensors):
         made[key + "fp32_error"] = torch.tensor(errors, dtype=torch.float64)
         if getattr(single, "sigmas", None) is not None:
             sigmas = single.sigmas.float()
-            if len(sigmas) == 2 * steps:  # Heun's and DPM++ SDE's, of which all but the first and the last are there twice
+            # Heun's and DPM++ SDE's, of which all but the first and the last are there twice
+            if len(sigmas) == 2 * steps:
                 sigmas = torch.cat([sigmas[:1], sigmas[1::2]])
             if len(sigmas) not in (steps + 1, steps + 2):
                 raise ValueError(f"{len(sigmas)} sigmas of {steps} steps")

@@ -58,7 +58,8 @@ def make_strings(count):
         for _ in range(draw.randint(1, 24)):
             low, high = draw.choice(BLOCKS)
             code = chr(draw.randrange(low, high))
-            if unicodedata.ucd_3_2_0.category(code) not in ("Cn", "Cs"):  # what has long been assigned, wherever tables end
+            # what has long been assigned, wherever tables end
+            if unicodedata.ucd_3_2_0.category(code) not in ("Cn", "Cs"):
                 yield code
 
     def mixed():

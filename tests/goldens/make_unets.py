@@ -137,7 +137,8 @@ def make_case(folder, kind, case):
     errors = {}
     for name, dtype, device in (("bf16_error", torch.bfloat16, "cpu"), ("bf16_error_cuda", torch.bfloat16, "cuda"),
                                 ("fp16_error_cuda", torch.float16, "cuda")):
-        errors[name] = error(run(copy.deepcopy(model), inputs, dtype, device))  # a copy, since bfloat16 rounds the weights
+        # a copy, since bfloat16 rounds the weights
+        errors[name] = error(run(copy.deepcopy(model), inputs, dtype, device))
     tensors = {name: tensor.contiguous() for name, tensor in inputs.items()}
     tensors |= {name: torch.tensor([value], dtype=torch.float64) for name, value in errors.items()}
     save_file({**tensors, "out_sample": golden.contiguous()}, os.path.join(folder, "golden.safetensors"))

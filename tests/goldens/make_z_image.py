@@ -40,7 +40,8 @@ def calm_times(model):
     """Quietens the fast waves of times, as training does: 735.2 is 736 in bf16, and must mean the same."""
     frequency = torch.exp(-math.log(10000) * torch.arange(128) / 128).repeat(2)  # cosines, then sines
     weight = model.t_embedder.mlp[0].weight
-    weight.data = torch.round(64 * weight.data / (1 + (100 * frequency) ** 2)) / 64  # 1 MiB that compresses to an eighth
+    # 1 MiB that compresses to an eighth
+    weight.data = torch.round(64 * weight.data / (1 + (100 * frequency) ** 2)) / 64
 
 
 def with_double_positions(model):

@@ -6,7 +6,8 @@ import torch
 
 from diffusers import AutoencoderKLFlux2
 
-SIGNIFICANT_BITS = 12  # float16 has 11 and cannot represent half of such numbers; bf16 has 8 and cannot represent 15 of 16
+# float16 has 11 and cannot represent half of such numbers; bf16 has 8 and cannot represent 15 of 16
+SIGNIFICANT_BITS = 12
 
 
 def randomize(model, generator):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# examples_test.sh SOURCE BUILD: what is installed is enough for an application. Installs the build, moves it, builds the
-# examples against it, warnings as errors, and holds what they print to what must come out.
+# examples_test.sh SOURCE BUILD: what is installed is enough for an application. Installs the build, moves it, builds
+# the examples against it, warnings as errors, and holds what they print to what must come out.
 set -euo pipefail
 source=$1
 build=$2

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""check_commands.py PROGRAM ROOT: what the documents below ROOT show of the command line is what the program has. Every command and
-option in a block of code is one that its --help lists, and every command and option that --help lists has its place in
-docs/commands.md or the command's own page. Runs nothing but --help.
+"""check_commands.py PROGRAM ROOT: what the documents below ROOT show of the command line is what the program has. Every
+command and option in a block of code is one that its --help lists, and every command and option that --help lists has
+its place in docs/commands.md or the command's own page. Runs nothing but --help.
 """
 
 import pathlib
@@ -22,7 +22,9 @@ def help_of(program, *command):
 
 
 def options_of(text):
-    """The names of the options that a help lists, each two blanks into its line; what lies further in goes on from the line before."""
+    """The names of the options that a help lists, each two blanks into its line; what lies further in goes on from
+    the line before.
+    """
     found = set()
     for line in text.splitlines():
         listed = re.match(r"  ((?:--?[a-z][\w-]*(?:, *)?)+)", line)

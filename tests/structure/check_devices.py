@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that no pass, model, plan or session names a device: its kind, its units or its limits. What depends on the device is asked of
-its profile, its capabilities (base/target.hpp) and the rules of its kernels (ir/fusion_rules.hpp). Comments may say what was measured
-where. Test helpers (test_util.hpp) and tests choose devices.
+"""Checks that no pass, model, plan or session names a device: its kind, its units or its limits. What depends on the
+device is asked of its profile, its capabilities (base/target.hpp) and the rules of its kernels (ir/fusion_rules.hpp).
+Comments may say what was measured where. Test helpers (test_util.hpp) and tests choose devices.
 
   check_devices.py SRC
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# check_file_length.sh ROOT LINES FILES: fails where a file written by hand has more than LINES lines, or a folder below src
-# more than FILES files of its own; split it by idea.
+# check_file_length.sh ROOT LINES FILES: fails where a file written by hand has more than LINES lines, or a folder below
+# src more than FILES files of its own; split it by idea.
 set -euo pipefail
 root=$1
 limit=$2

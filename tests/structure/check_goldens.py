@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check_goldens.py ROOT: every source program of goldens, tests/goldens/make_*.py, is run by scripts/make_goldens.sh, or its head says that it
-is not made there. Exit status: 0 all, 1 some are missing.
+"""check_goldens.py ROOT: every source program of goldens, tests/goldens/make_*.py, is run by scripts/make_goldens.sh,
+or its head says that it is not made there. Exit status: 0 all, 1 some are missing.
 """
 
 import pathlib

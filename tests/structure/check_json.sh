@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# check_json.sh SRC: JSON is read through base/text/json.hpp or base/text/json_events.hpp. The library's parser with a callback takes quadratic
-# time, and without one it lets repeated keys and deep nesting pass.
+# check_json.sh SRC: JSON is read through base/text/json.hpp or base/text/json_events.hpp. The library's parser with a
+# callback takes quadratic time, and without one it lets repeated keys and deep nesting pass.
 set -euo pipefail
 src=$1
 mapfile -t sources < <(find "$src" -type f \( -name '*.[ch]pp' -o -name '*.cu' \) ! -name '*_test.cpp' ! -name '*_fuzz.?pp' \

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """check_kernels.py SRC ARCHIVE: every kernel of SRC that an archive's objects launch was compiled for a GPU too.
 
-The host compiler instantiates a kernel's template by its own reading of the code, nvcc by another: where they take different arguments
-for it, a launch names a kernel that is on no GPU, and is refused when it is run. Needs nm, and nothing else but Python.
+The host compiler instantiates a kernel's template by its own reading of the code, nvcc by another: where they take
+different arguments for it, a launch names a kernel that is on no GPU, and is refused when it is run. Needs nm, and
+nothing else but Python.
 """
 
 import pathlib

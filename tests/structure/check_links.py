@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""check_links.py ROOT: every link of the documents below ROOT leads to a file, folder or heading that is there, every path that they
-name in code is there, and docs/README.md lists every document.
-check_links.py --site FOLDER: every link of the pages in FOLDER leads to a file in it, or to an element of a page.
+"""check_links.py ROOT: every link of the documents below ROOT leads to a file, folder or heading that is there, every
+path that they name in code is there, and docs/README.md lists every document. check_links.py --site FOLDER: every link
+of the pages in FOLDER leads to a file in it, or to an element of a page.
 
 Links to other sites are held to their form alone. Needs nothing but Python.
 """
@@ -17,7 +17,8 @@ INDENTED = re.compile(r"(?:(?<=\n\n)|\A)(?:(?: {4}|\t)[^\n]*\n|\n(?= {4}|\t))+")
 CODE = re.compile(r"(`+)(.+?)\1", re.S)
 LINK = re.compile(r"\]\(\s*<?([^)\s>]*)>?(?:\s+\"[^\"]*\")?\s*\)")
 HEADING = re.compile(r"^#{1,6} +(.+?)(?: +#+)? *$", re.M)
-# Files of the repository as documents write them: from its root, from src/ or from the document. NAME in one stands for any name.
+# Files of the repository as documents write them: from its root, from src/ or from the document. NAME in one stands for
+# any name.
 PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*/(?:[\w.-]+\.(?:hpp|cpp|cu|cuh|def|cmake|py|sh|js|css|md|json|jsonl|txt|csv)|)")
 FOLDERS = ("bench", "cmake", "docs", "examples", "models", "scripts", "src", "tests", "third_party")
 

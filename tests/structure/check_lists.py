@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""check_lists.py SRC: every kernel below SRC/kernels is in the list of one family, kernels/FAMILY/kernels.def, and that is in
-kernels/all_kernels.def.
+"""check_lists.py SRC: every kernel below SRC/kernels is in the list of one family, kernels/FAMILY/kernels.def, and that
+is in kernels/all_kernels.def.
 
-A listed kernel that is not defined fails to link; one that is defined and not listed would only never run. A kernel is a function
+A listed kernel that is not defined fails to link; one that is defined and not listed would only never run. A kernel is
+a function
 
     const Kernel& highway_softmax() {                    HR_CPU_KERNEL(highway_softmax)
     std::span<const CpuKernel> highway_reductions() {    HR_CPU_KERNELS(highway_reductions)

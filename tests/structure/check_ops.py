@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that few files name an op: its row in ir/, its kernels, and at most MOST other files, the models and passes that are about it.
-All others ask for roles (ir/operands.hpp) and properties (ir/op_definition.hpp), which a new op can have too.
+"""Checks that few files name an op: its row in ir/, its kernels, and at most MOST other files, the models and passes
+that are about it. All others ask for roles (ir/operands.hpp) and properties (ir/op_definition.hpp), which a new op can
+have too.
 
   check_ops.py SRC
 """

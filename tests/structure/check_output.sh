@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# check_output.sh SRC: results go out through base/output.hpp and messages through base/log.hpp, which show what would steer a terminal
-# as escapes. std::fprintf(stderr) is left to destructors and aborts, which have words of their own only.
+# check_output.sh SRC: results go out through base/output.hpp and messages through base/log.hpp, which show what would
+# steer a terminal as escapes. std::fprintf(stderr) is left to destructors and aborts, which have words of their own
+# only.
 set -euo pipefail
 src=$1
 mapfile -t sources < <(find "$src" -type f \( -name '*.[ch]pp' -o -name '*.cu' \) ! -name '*_test.cpp' ! -name '*_fuzz.cpp' | sort)

@@ -6,8 +6,8 @@ No kernel reads by __ldg() or from a __restrict__ pointer: such reads the compil
 
 Tests of kernels compare them behind work that is late: by KernelTest::compare() (testing/gpu_check.hpp).
 
-Before the wait a kernel may declare constants, types and shared memory, and let the next one begin. Kernels that wait later are named
-in WAIT_LATER with the reason; they wait all the same. Needs nothing but Python.
+Before the wait a kernel may declare constants, types and shared memory, and let the next one begin. Kernels that wait
+later are named in WAIT_LATER with the reason; they wait all the same. Needs nothing but Python.
 """
 
 import pathlib
@@ -31,7 +31,8 @@ LAUNCHED_BY = "backends/cuda/early_launch.cuh"
 ALLOWED = {
     LAUNCHED_BY: {"cudaLaunchKernelExC"},
     "backends/cuda/early_launch.cu": {"cudaLaunchAttributeProgrammaticStreamSerialization"},
-    "kernels/vendor/nvrtc/cuda_compiler_threads.cpp": {"cudaLaunchKernelExC"},  # of generated kernels, whose tests look at their texts
+    # of generated kernels, whose tests look at their texts
+    "kernels/vendor/nvrtc/cuda_compiler_threads.cpp": {"cudaLaunchKernelExC"},
     "doctor/trace/trace_facts.cpp": {"cudaLaunchKernel", "cuLaunchKernel"},  # names in traces of other programs
     "doctor/trace/trace_test.cpp": {"cudaLaunchKernel"},
 }

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """check_words.py ROOT: comments, documents and messages keep to docs/glossary.md and to 120 columns.
 
-Prints each line that holds a retired word, in comments and strings of C++ and CUDA sources and in Markdown outside code, and each line of a
-comment or of a document that is longer than 120 columns. Tables, code blocks and links of documents may be longer. Exit status: 0 none, 1 some.
+Prints each line that holds a retired word, in comments and strings of C++ and CUDA sources and in Markdown outside
+code, and each line of a comment or of a document that is longer than 120 columns; in Python, shell and CMake comments
+of their own lines and docstrings alone. Tables, code blocks and links of documents may be longer, and indented lines of
+comments. Exit status: 0 none, 1 some.
 """
 
+import ast
 import pathlib
 import re
 import sys
@@ -23,6 +26,8 @@ RETIRED = {
     r"read by sample": "batched operand",
 }
 PATTERN = re.compile("|".join(rf"(?P<w{i}>\b(?:{words})\b)" for i, words in enumerate(RETIRED)), re.I)
+SCRIPTS = {".py", ".sh", ".cmake"}
+SCRIPT_FOLDERS = ("scripts", "bench", "tests", "cmake", "python", "findings")
 SOURCES = {".cpp", ".hpp", ".cu", ".cuh", ".def"}
 # Comments and strings, as they come; raw strings of tests hold graphs and JSON.
 SPOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
@@ -54,8 +59,25 @@ def document_lines(text):
         yield number, CODE.sub("``", line), line.startswith("|") or "](" in line or "http" in line
 
 
+def long_lines_of_script(text, is_python):
+    """Numbers of long lines of comments and docstrings, but for indented ones: lists and examples."""
+    lines = text.split("\n")
+    prose = {number for number, line in enumerate(lines, 1) if re.match(r"\s*# (?! )", line)}
+    if is_python:
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+                held, indent = node.body[0], " " * node.body[0].col_offset
+                prose |= {number for number in range(held.lineno, held.end_lineno + 1)
+                          if not lines[number - 1].startswith(indent + " ")}
+    return sorted(number for number in prose if len(lines[number - 1]) > COLUMNS)
+
+
 def faults_of(path):
     text = path.read_text(encoding="utf-8")
+    if path.suffix in SCRIPTS:
+        for number in long_lines_of_script(text, path.suffix == ".py"):
+            yield number, f"is longer than {COLUMNS} columns"
+        return
     if path.suffix == ".md":
         lines = list(document_lines(text))
         whole = text.split("\n")
@@ -79,6 +101,7 @@ def main():
     root = pathlib.Path(sys.argv[1])
     files = [path for path in sorted((root / "src").rglob("*")) if path.suffix in SOURCES]
     files += sorted((root / "docs").rglob("*.md")) + [path for name in ("README.md", "CHANGELOG.md") if (path := root / name).exists()]
+    files += [path for folder in SCRIPT_FOLDERS for path in sorted((root / folder).rglob("*")) if path.suffix in SCRIPTS]
     count = 0
     for path in files:
         for number, fault in faults_of(path):

@@ -206,6 +206,16 @@ expect 0 '0 faults' check_words
 echo 'It stands beside it.' >>"$tree/docs/a.md"
 expect 1 "docs/a.md:6: says 'beside'; write next to" check_words
 rm -r "$tree/docs"
+mkdir "$tree/bench"
+long="$(printf 'x%.0s' {1..120})"
+printf '#!/bin/sh\n#   %s\necho %s  # a\n' "$long" "$long" >"$tree/bench/a.sh"
+printf '"""a.\n\n    %s\n"""\n' "$long" >"$tree/bench/a.py"
+expect 0 '0 faults' check_words
+echo "# $long" >>"$tree/bench/a.sh"
+expect 1 'bench/a.sh:4: is longer than 120 columns' check_words
+printf 'def f():\n    """%s"""\n' "$long" >"$tree/bench/a.py"
+expect 1 'bench/a.py:2: is longer than 120 columns' check_words
+rm -r "$tree/bench"
 find "$tree/src" -type f -delete
 expect 1 '0 files' check_words
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# commands_test.sh PROGRAM SOURCE: documents show commands and options that the program has, and tell of all that it has; that this is
-# checked at all is seen by planted faults.
+# commands_test.sh PROGRAM SOURCE: documents show commands and options that the program has, and tell of all that it
+# has; that this is checked at all is seen by planted faults.
 set -euo pipefail
 program=$1
 source=$2

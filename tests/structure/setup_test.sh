@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# setup_test.sh SOURCE: what making the program and the demo installs is no more than they need, and the program is configured without
-# what the tests need.
+# setup_test.sh SOURCE: what making the program and the demo installs is no more than they need, and the program is
+# configured without what the tests need.
 set -euo pipefail
 source=$1
 failures=0

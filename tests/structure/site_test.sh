@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# site_test.sh SOURCE: `make docs` gives a page for every document, whose links hold, also where the site is moved, and a link to what is
-# not there is refused.
+# site_test.sh SOURCE: `make docs` gives a page for every document, whose links hold, also where the site is moved, and
+# a link to what is not there is refused.
 set -euo pipefail
 source=$1
 root=$(mktemp -d)
